@@ -1,0 +1,48 @@
+# Every target sets up .venv by itself; a fresh machine needs Python >= 3.11 and make.
+PYTHON ?= python3
+BIN := .venv/bin
+WHAT ?= 000_table1
+export REGBAYES_DATA ?= $(wildcard ../shared/data)
+
+.PHONY: demo test lint format check-slow reproduce bench docs clean
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+.venv/.installed-docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
+	touch $@
+
+demo: .venv/.installed          ## fit on embedded data, compare with a linear SVM, draw a picture
+	$(BIN)/python -m regbayes.demo
+
+test: .venv/.installed          ## fast tests and doctests
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: .venv/.installed          ## style, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check-slow: .venv/.installed    ## statistical suites: enumeration, Geweke, Kolmogorov-Smirnov grids
+	$(BIN)/python -m pytest -m slow --durations=10
+
+reproduce: .venv/.installed     ## make reproduce WHAT=000_table1 [QUICK=1]
+	$(BIN)/python -m experiments $(WHAT) $(if $(QUICK),--quick)
+
+bench: .venv/.installed         ## ratios against named peers
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
+
+docs: .venv/.installed-docs     ## HTML in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf .venv docs/_build build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Against named peers, as ratios in one run: ``python -m benchmarks``."""

@@ -1,0 +1,104 @@
+"""Tables: a 2-D array of numbers, with one label for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+_REMEDIES = {
+    "contains NaN": (
+        "fill the gaps, for example with sklearn.impute.SimpleImputer in a Pipeline, or drop "
+        "those rows"
+    ),
+    "contains infinity": (
+        "replace infinite values (they often come from a division by zero or a logarithm of "
+        "zero), or scale the column down"
+    ),
+    "inconsistent numbers of samples": "pass one label for each row of X",
+    "0 sample(s)": "pass at least one row",
+    "0 feature(s)": "pass at least one column",
+    "Expected 2D array": "one row for each sample and one column for each feature",
+    "could not convert string": "encode text columns, for example with sklearn.preprocessing.OneHotEncoder",
+}
+
+
+@contextmanager
+def remedies() -> Iterator[None]:
+    """Add to scikit-learn's message what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        for symptom, remedy in _REMEDIES.items():
+            if symptom in str(error):
+                raise ValueError(f"{error}\nTo mend it: {remedy}.") from error
+        raise
+
+
+def check_labelled_table(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArray, NDArray]:
+    """Check training data; returns X, the classes, and each label's place among them.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> X, classes, labels = check_labelled_table(BaseEstimator(), [[0.0], [1.0]], ["b", "a"])
+    >>> classes, labels
+    (array(['a', 'b'], dtype='<U1'), array([1, 0]))
+    """
+    with remedies():
+        X, y = validate_data(estimator, X, y, dtype=np.float64, order="C")
+        check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]!r}, and a classifier needs two; "
+            "check that the split or the filter before this did not leave a class out."
+        )
+    return X, classes, labels.astype(np.int64)
+
+
+def check_new_table(estimator: Any, X: Any) -> NDArray:
+    """Check data to predict for: as many columns as in training, finite numbers."""
+    with remedies():
+        return validate_data(estimator, X, dtype=np.float64, order="C", reset=False)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Coordinates in which a table is centred and its columns have a root mean square of one.
+
+    One unit for all columns keeps their proportions, as `SVC(gamma="scale")` does: only the choice
+    of units of the whole table stops to matter, and huge or tiny numbers stop to overflow.
+
+    Examples
+    --------
+    >>> frame = Frame.of(np.array([[1e200], [3e200]]))
+    >>> frame.enter(np.array([[2e200], [4e200]]))
+    array([[0.],
+           [2.]])
+    """
+
+    center: NDArray
+    unit: float
+
+    @classmethod
+    def of(cls, X: NDArray) -> Frame:
+        # Divided first, so that the squares of huge or tiny numbers exist.
+        largest = np.abs(X).max() or 1.0
+        small = X / largest
+        center = small.mean(axis=0)
+        spread = float(np.sqrt(np.mean((small - center) ** 2)))
+        if spread <= 1e-15 * len(X):  # nothing but rounding: a constant table
+            spread = 1.0
+        return cls(center * largest, spread * largest)
+
+    def enter(self, X: NDArray) -> NDArray:
+        """`X` in these coordinates, at most 1e100 from the centre: beyond, all is equally far."""
+        with np.errstate(over="ignore"):
+            return np.clip((X - self.center) / self.unit, -1e100, 1e100)

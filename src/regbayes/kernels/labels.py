@@ -1,0 +1,54 @@
+"""What a component says about a label: a margin (GiSVM, M2iHMM, MedLDA) or a softmax (dpMNL)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from regbayes.kernels._jit import kernel
+from regbayes.kernels.logit import draw_logit_weights, draw_new_logit_weights, log_logit
+from regbayes.kernels.margin import draw_new_weights, draw_weights, log_margin, log_new_evidence
+
+
+class LabelTerm(NamedTuple):
+    """The factor of a label, and the prior N(mean[y], nu^2 I) of a component's weights."""
+
+    softmax: bool  # else the margin; its weights have a prior mean of zero
+    c: float
+    ell: float
+    nu: float
+    mean: np.ndarray  # [L, M]
+
+
+@kernel
+def log_label(x, label, weights, term):
+    """log of the factor of one label, at most 0; exactly 0 when the label is unknown (-1)."""
+    if term.softmax:
+        return log_logit(x, label, weights)
+    return log_margin(x, label, weights, term)
+
+
+@kernel
+def log_label_evidence(x, label, term):
+    """log of that factor averaged over the prior of the weights."""
+    if term.softmax:
+        return 0.0 if label < 0 else -math.log(term.mean.shape[0])
+    return log_new_evidence(x, label, term)
+
+
+@kernel
+def draw_label_weights(rng, X, y, members, weights, term):
+    """One pass over the weights of a component given its members, in place."""
+    if term.softmax:
+        draw_logit_weights(rng, X, y, members, weights, term.nu)
+    else:
+        draw_weights(rng, X, y, members, weights, term)
+
+
+@kernel
+def draw_new_label_weights(rng, x, label, term, log_evidence, weights):
+    """The weights of a new component given its first datum, into `weights`."""
+    if term.softmax:
+        draw_new_logit_weights(rng, x, label, term.nu, weights)
+    else:
+        draw_new_weights(rng, x, label, term, log_evidence, weights)

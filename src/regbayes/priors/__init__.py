@@ -1,0 +1,19 @@
+"""Priors: frozen dataclasses that know their posterior, their draws and their predictive law."""
+
+from regbayes.priors.concentration import Fixed, GammaPrior, as_concentration_prior
+from regbayes.priors.dirichlet import Dirichlet
+from regbayes.priors.dirichlet_process import DirichletProcess
+from regbayes.priors.normal_inverse_gamma import NormalInverseGamma
+from regbayes.priors.normal_inverse_wishart import NormalInverseWishart
+from regbayes.priors.stick_breaking import StickBreaking
+
+__all__ = [
+    "Dirichlet",
+    "DirichletProcess",
+    "Fixed",
+    "GammaPrior",
+    "NormalInverseGamma",
+    "NormalInverseWishart",
+    "StickBreaking",
+    "as_concentration_prior",
+]

@@ -1,0 +1,80 @@
+"""Stick-breaking representation of the Dirichlet process.
+
+References
+----------
+.. [1] Sethuraman (1994). A constructive definition of Dirichlet priors. Statistica Sinica 4.
+.. [2] Blei & Jordan (2006). Variational inference for Dirichlet process mixtures. Bayesian
+       Analysis 1(1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from regbayes.priors._common import Array, check_positive
+
+
+@dataclass(frozen=True)
+class StickBreaking:
+    """Weights ``w_k = v_k prod_{j<k} (1 - v_j)`` with ``v_k ~ Beta(1, concentration)`` [1]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights, leftover = StickBreaking(1.0).draw_weights(4, np.random.default_rng(0))
+    >>> bool(np.isclose(weights.sum() + leftover, 1.0))
+    True
+    >>> StickBreaking(1.0).posterior([5, 2, 0])
+    array([[6., 3.],
+           [3., 1.],
+           [1., 1.]])
+    """
+
+    concentration: float
+
+    def __post_init__(self) -> None:
+        value = check_positive(self.concentration, "concentration")
+        object.__setattr__(self, "concentration", value)
+
+    def draw_weights(self, n_sticks: int, rng: np.random.Generator) -> tuple[Array, float]:
+        """The first weights and the leftover of the stick; together they sum to one."""
+        # -log(1 - v) is exponential with rate alpha: nothing underflows before the weight does.
+        steps = rng.standard_exponential(n_sticks) / self.concentration
+        left = np.exp(-np.concatenate([[0.0], np.cumsum(steps)]))
+        return -left[:-1] * np.expm1(-steps), float(left[-1])
+
+    def posterior(self, counts: Any) -> Array:
+        """Beta parameters, shape (K, 2), of the sticks given (expected) counts of K components.
+
+        Row k is ``(1 + counts[k], concentration + counts[k + 1:].sum())`` [2]_.
+        """
+        counts = np.asarray(counts, dtype=np.float64)
+        after = np.cumsum(counts[::-1])[::-1] - counts
+        # The difference above may round below zero for fractional counts.
+        return np.column_stack([1.0 + counts, self.concentration + np.maximum(after, 0.0)])
+
+    def expected_log_weights(self, beta_parameters: Any, truncated: bool = True) -> Array:
+        """E[log w_k] under independent Beta sticks.
+
+        Parameters
+        ----------
+        beta_parameters : array of shape (K, 2)
+        truncated : bool, default=True
+            The last stick takes all that is left, ``v_K = 1`` [2]_; its row is then not used.
+            With False the stick goes on after K.
+
+        Returns
+        -------
+        array of shape (K,)
+        """
+        beta_parameters = np.asarray(beta_parameters, dtype=np.float64)
+        both = digamma(beta_parameters.sum(axis=1))
+        log_v = digamma(beta_parameters[:, 0]) - both
+        log_rest = digamma(beta_parameters[:, 1]) - both
+        if truncated:
+            log_v[-1] = 0.0
+        return log_v + np.concatenate([[0.0], np.cumsum(log_rest[:-1])])
