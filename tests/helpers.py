@@ -23,12 +23,12 @@ def assert_pmf(draws, pmf):
     assert len(observed) == len(pmf), "a draw lies outside the support"
     assert not observed[np.asarray(pmf) == 0].any(), "a draw has probability zero"
     expected = np.asarray(pmf) / np.sum(pmf) * len(draws)
-    # The chi-squared law needs about five expected in each bin: pool the rare ones, and add the
+    # The chi-squared law needs some ten expected in each bin: pool the rare ones, and add the
     # pool to the smallest of the others if it is still too small.
-    rare = expected < 5
+    rare = expected < 10
     counts = np.column_stack([observed, expected])
     pool, counts = counts[rare].sum(axis=0), counts[~rare]
-    if pool[1] < 5:
+    if pool[1] < 10:
         counts[counts[:, 1].argmin()] += pool
     else:
         counts = np.vstack([counts, pool])

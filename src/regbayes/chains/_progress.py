@@ -45,9 +45,7 @@ def watched(estimator: Any, n_chains: int) -> Iterator[Watch]:
         callbacks.append(ProgressBar())
     try:
         estimator.set_callbacks(*callbacks)
-        context = estimator._init_callback_context(
-            max_subtasks=n_chains, sequential_subtasks=False
-        )
+        context = estimator._init_callback_context(max_subtasks=n_chains, sequential_subtasks=False)
         if not callbacks:
             yield Watch()
             return

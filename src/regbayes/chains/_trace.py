@@ -70,12 +70,11 @@ class Trace:
         return np.array(values)
 
     def to_arviz(self) -> arviz.InferenceData:
-        """The quantities of fixed shape as ArviZ inference data (``pip install regbayes[arviz]``)."""
+        """The quantities of fixed shape for ArviZ (``pip install "regbayes[arviz]"``)."""
         import arviz
 
         fixed = {}
         for name in self.names:
-            shapes = {np.shape(draw[name]) for draw in self}
-            if len(shapes) == 1 and np.issubdtype(np.asarray(self.chains[0][0][name]).dtype, np.number):
+            if len({np.shape(draw[name]) for draw in self}) == 1:
                 fixed[name] = self[name]
         return arviz.from_dict(posterior=fixed)

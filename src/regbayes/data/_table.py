@@ -25,7 +25,9 @@ _REMEDIES = {
     "0 sample(s)": "pass at least one row",
     "0 feature(s)": "pass at least one column",
     "Expected 2D array": "one row for each sample and one column for each feature",
-    "could not convert string": "encode text columns, for example with sklearn.preprocessing.OneHotEncoder",
+    "could not convert string": (
+        "encode text columns, for example with sklearn.preprocessing.OneHotEncoder"
+    ),
 }
 
 

@@ -17,15 +17,28 @@ class LabelTerm(NamedTuple):
     c: float
     ell: float
     nu: float
-    mean: np.ndarray  # [L, M]
+    mean: np.ndarray  # [L, M], itself N(0, mean_nu^2 I) when the components share it
+    mean_nu: float
 
 
 @kernel
-def log_label(x, label, weights, term):
-    """log of the factor of one label, at most 0; exactly 0 when the label is unknown (-1)."""
+def log_label(scores, k, label, term):
+    """log of a label's factor under `scores[:, k]`, at most 0; 0 when it is unknown (-1)."""
     if term.softmax:
-        return log_logit(x, label, weights)
-    return log_margin(x, label, weights, term)
+        return log_logit(scores, k, label)
+    return log_margin(scores, k, label, term.c, term.ell)
+
+
+@kernel
+def add_log_labels(scores, n, label, term, out):
+    """Add `log_label` under each of the first `n` columns of `scores` to `out`."""
+    c, ell = term.c, term.ell  # numbers, since handing on the term would cost more than the rest
+    if term.softmax:
+        for k in range(n):
+            out[k] += log_logit(scores, k, label)
+    else:
+        for k in range(n):
+            out[k] += log_margin(scores, k, label, c, ell)
 
 
 @kernel

@@ -12,37 +12,24 @@ from regbayes.kernels._jit import kernel
 
 
 @kernel
-def log_logit(x, label, weights):
-    """log softmax(weights x)[label] for one datum; 0 when the label is unknown (-1)."""
+def log_logit(scores, k, label):
+    """log softmax(scores[:, k])[label] for one datum; 0 when the label is unknown (-1)."""
     if label < 0:
         return 0.0
-    top, own = -np.inf, 0.0
-    total = 0.0
-    for j in range(weights.shape[0]):
-        score = 0.0
-        for m in range(x.shape[0]):
-            score += weights[j, m] * x[m]
-        if j == label:
-            own = score
-        if score > top:
-            total *= math.exp(top - score)
-            top = score
-        total += math.exp(score - top)
-    return own - top - math.log(total)
+    top = -np.inf
+    for j in range(scores.shape[0]):
+        top = max(top, scores[j, k])
+    mass = 0.0
+    for j in range(scores.shape[0]):
+        mass += math.exp(scores[j, k] - top)
+    return scores[label, k] - top - math.log(mass)
 
 
 @kernel
 def _log_likelihood(scores, y, members):
     total = 0.0
     for i in range(members.shape[0]):
-        label = y[members[i]]
-        if label < 0:
-            continue
-        top = scores[i].max()
-        mass = 0.0
-        for j in range(scores.shape[1]):
-            mass += math.exp(scores[i, j] - top)
-        total += scores[i, label] - top - math.log(mass)
+        total += log_logit(scores, i, y[members[i]])
     return total
 
 
@@ -54,11 +41,11 @@ def draw_logit_weights(rng, X, y, members, weights, nu):
     """
     n_classes, n_features = weights.shape
     n_members = members.shape[0]
-    scores = np.zeros((n_members, n_classes))
+    scores = np.zeros((n_classes, n_members))
     for i in range(n_members):
         for j in range(n_classes):
             for m in range(n_features):
-                scores[i, j] += weights[j, m] * X[members[i], m]
+                scores[j, i] += weights[j, m] * X[members[i], m]
     direction = np.empty(n_features)
     old, new = np.empty(n_members), np.zeros(n_members)
     log_likelihood = _log_likelihood(scores, y, members)
@@ -66,7 +53,7 @@ def draw_logit_weights(rng, X, y, members, weights, nu):
         for m in range(n_features):
             direction[m] = nu * rng.standard_normal()
         for i in range(n_members):
-            old[i] = scores[i, label]
+            old[i] = scores[label, i]
             new[i] = 0.0
             for m in range(n_features):
                 new[i] += direction[m] * X[members[i], m]
@@ -75,7 +62,7 @@ def draw_logit_weights(rng, X, y, members, weights, nu):
         low, high = angle - 2.0 * math.pi, angle
         while True:
             for i in range(n_members):
-                scores[i, label] = math.cos(angle) * old[i] + math.sin(angle) * new[i]
+                scores[label, i] = math.cos(angle) * old[i] + math.sin(angle) * new[i]
             log_likelihood = _log_likelihood(scores, y, members)
             # An angle of 0 is where it stands now, which rounding must not refuse.
             if log_likelihood > threshold or high - low < 1e-12:
@@ -86,17 +73,18 @@ def draw_logit_weights(rng, X, y, members, weights, nu):
                 high = angle
             angle = low + (high - low) * rng.random()
         for m in range(n_features):
-            weights[label, m] = (
-                math.cos(angle) * weights[label, m] + math.sin(angle) * direction[m]
-            )
+            weights[label, m] = math.cos(angle) * weights[label, m] + math.sin(angle) * direction[m]
 
 
 @kernel
 def draw_new_logit_weights(rng, x, label, nu, weights):
     """Weights of a new component given its first datum: prior draws until one is accepted."""
+    scores = np.empty((weights.shape[0], 1))
     while True:
         for j in range(weights.shape[0]):
+            scores[j, 0] = 0.0
             for m in range(weights.shape[1]):
                 weights[j, m] = nu * rng.standard_normal()
-        if -rng.standard_exponential() < log_logit(x, label, weights):
+                scores[j, 0] += weights[j, m] * x[m]
+        if -rng.standard_exponential() < log_logit(scores, 0, label):
             return

@@ -25,21 +25,15 @@ _MOST_GAIN = 1e12  # a datum on its margin (1/w -> inf) pins its score to 1e-6, 
 
 
 @kernel
-def log_margin(x, label, weights, term):
-    """log phi(label | x, weights) for one datum."""
+def log_margin(scores, k, label, c, ell):
+    """log phi(label | scores[:, k]) for one datum."""
     if label < 0:
         return 0.0
     rival = -np.inf
-    own = 0.0
-    for j in range(weights.shape[0]):
-        score = 0.0
-        for m in range(x.shape[0]):
-            score += weights[j, m] * x[m]
-        if j == label:
-            own = score
-        elif score > rival:
-            rival = score
-    return -2.0 * term.c * max(0.0, term.ell + rival - own)
+    for j in range(scores.shape[0]):
+        if j != label and scores[j, k] > rival:
+            rival = scores[j, k]
+    return -2.0 * c * max(0.0, ell + rival - scores[label, k])
 
 
 @kernel
@@ -205,7 +199,7 @@ def log_new_evidence(x, label, term):
     if label < 0:
         return 0.0
     if not np.any(x):
-        return log_margin(x, label, term.mean, term)
+        return -2.0 * term.c * term.ell  # every score is zero
     gaps = np.empty(term.mean.shape[0] - 1)
     s, _ = _score_gaps(x, label, term, gaps)
     q = 2.0 * term.c * s

@@ -1,9 +1,9 @@
 """DP mixture of Gaussians, compiled: component statistics, the assignment sweep, the votes.
 
 A component holds the posterior Normal-inverse-Wishart of its members: its mean, and `factor`, the
-lower Cholesky factor of the posterior scale matrix (full covariance, `[M, M]`) or the posterior
-scales themselves (diagonal covariance, `[1, M]`). Its predictive density is a Student-t, or a
-product of them when diagonal; `constant` caches all of it that does not depend on `x`.
+lower Cholesky factor of the posterior scale matrix (full covariance) or the posterior scales
+themselves (diagonal). Its predictive density is a Student-t, or a product of them when diagonal.
+Components are the last axis of both, so that one datum meets all of them in vector instructions.
 """
 
 import math
@@ -12,32 +12,34 @@ from typing import NamedTuple
 import numpy as np
 
 from regbayes.kernels._jit import kernel
-from regbayes.kernels.linalg import cholesky_downdate, cholesky_update
 from regbayes.kernels.labels import (
+    add_log_labels,
     draw_label_weights,
     draw_new_label_weights,
     log_label,
     log_label_evidence,
 )
-from regbayes.kernels.random import draw_categorical
+from regbayes.kernels.linalg import cholesky, cholesky_downdate, cholesky_update
+from regbayes.kernels.random import categorical_at, draw_categorical
 
 
 class Base(NamedTuple):
     """The Normal-inverse-Wishart prior of every component."""
 
     mean: np.ndarray  # [M]
-    factor: np.ndarray  # [M, M] lower, or [1, M]
+    factor: np.ndarray  # [M, M] lower, or [1, M] when diagonal
     strength: float
     df: float
 
 
 class Components(NamedTuple):
-    """The components, with room to spare: the first `n_components` rows are in use."""
+    """The components, with room to spare: the first `n_components` are in use."""
 
     counts: np.ndarray  # [K]
-    mean: np.ndarray  # [K, M]
-    factor: np.ndarray  # [K, M, M] or [K, 1, M]
-    constant: np.ndarray  # [K]
+    mean: np.ndarray  # [M, K]
+    factor: np.ndarray  # [M, M, K] or [1, M, K]
+    constant: np.ndarray  # [K] all of the log density that does not depend on x
+    log_size: np.ndarray  # [K] log of counts
     weights: np.ndarray  # [K, L, M + 1]
 
 
@@ -60,7 +62,7 @@ def predictive_constant(n, factor, base):
     """log predictive density of a component of `n` members, less the part that depends on `x`.
 
     With k = strength + n the Student-t has df + n - M + 1 degrees of freedom and scale matrix
-    S (k + 1) / (k dof): the dof cancel from its normaliser.
+    S (k + 1) / (k dof): the dof cancel from its normaliser. `factor` is that of one component.
     """
     n_features = factor.shape[1]
     k = base.strength + n
@@ -79,113 +81,255 @@ def predictive_constant(n, factor, base):
 
 
 @kernel
-def log_predictive(x, n, mean, factor, constant, base, work):
-    """log Student-t density of `x` under a component of `n` members."""
-    n_features = factor.shape[1]
-    k = base.strength + n
-    shrink = k / (k + 1.0)
-    half = 0.5 * (base.df + n + 1.0)
-    if _is_diagonal(factor):
-        product, log_product = 1.0, 0.0
-        for m in range(n_features):
-            gap = x[m] - mean[m]
-            product *= 1.0 + shrink * gap * gap / factor[0, m]
-            if product > 1e100:  # few logarithms, no overflow
-                log_product += math.log(product)
-                product = 1.0
-        return constant - half * (log_product + math.log(product))
-    distance = 0.0
+def distances(x, n_components, mean, factor, out, work):
+    """Squared distance of `x` from every mean, in units of the component's scale matrix.
+
+    For diagonal components `work[m, k]` keeps the parts, of which `out[k]` is the sum.
+    """
+    n_features = mean.shape[0]
+    out[:n_components] = 0.0
     for a in range(n_features):
-        total = x[a] - mean[a]
-        for b in range(a):
-            total -= factor[a, b] * work[b]
-        total /= factor[a, a]
-        work[a] = total
-        distance += total * total
-    return constant - half * math.log1p(shrink * distance)
+        centre, part = mean[a], work[a]
+        for k in range(n_components):
+            part[k] = x[a] - centre[k]
+        if _is_diagonal(factor):
+            scale = factor[0, a]
+            for k in range(n_components):
+                part[k] *= part[k] / scale[k]
+                out[k] += part[k]
+        else:
+            for b in range(a):
+                row, known = factor[a, b], work[b]
+                for k in range(n_components):
+                    part[k] -= row[k] * known[k]
+            scale = factor[a, a]
+            for k in range(n_components):
+                part[k] /= scale[k]
+                out[k] += part[k] * part[k]
 
 
 @kernel
-def add_member(x, n, mean, factor, strength, work):
-    """Take `x` into a component that has `n` members."""
-    n_features = factor.shape[1]
-    k = strength + n
-    scale = math.sqrt(k / (k + 1.0))
-    for m in range(n_features):
-        gap = x[m] - mean[m]
-        work[m] = scale * gap
-        mean[m] += gap / (k + 1.0)
-    if _is_diagonal(factor):
-        for m in range(n_features):
-            factor[0, m] += work[m] * work[m]
+def _log_product(parts, k, scale):
+    """log of prod_m (1 + scale parts[m, k]) with few logarithms and no overflow."""
+    product, total = 1.0, 0.0
+    for m in range(parts.shape[0]):
+        product *= 1.0 + scale * parts[m, k]
+        if not 1e-100 < product < 1e100:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@kernel
+def _log_spread(k, scale, diagonal, distance, parts):
+    """log of det(S + scale r r') / det(S) for the offset r of a datum from component `k`."""
+    # log1p would cost twice as much for digits that are lost in the sum it enters.
+    return _log_product(parts, k, scale) if diagonal else math.log(1.0 + scale * distance[k])
+
+
+@kernel
+def log_gates(x, n_components, components, base, out, distance, parts):
+    """log of size x Student-t density at `x` of every component; keeps the distances."""
+    diagonal = _is_diagonal(base.factor)
+    distances(x, n_components, components.mean, components.factor, distance, parts)
+    for k in range(n_components):
+        n = components.counts[k]
+        strength = base.strength + n
+        spread = _log_spread(k, strength / (strength + 1.0), diagonal, distance, parts)
+        out[k] = components.log_size[k] + components.constant[k]
+        out[k] -= 0.5 * (base.df + n + 1.0) * spread
+
+
+@kernel
+def log_left_out(k, distance, parts, components, base):
+    """log density of a member under its own component without it, from that with it.
+
+    Taking x out of S leaves S' = S - s r r' with s = k / (k - 1), and then det S' / det S and the
+    distance under S' both follow from 1 - s r' S^-1 r. NaN if that is all rounding.
+    """
+    n = components.counts[k]
+    strength = base.strength + n
+    diagonal = _is_diagonal(base.factor)
+    left = _log_spread(k, -strength / (strength - 1.0), diagonal, distance, parts)
+    if not left > -25.0:
+        return np.nan
+    constant = components.constant[k] + _constant_change(n, base)
+    return constant - 0.5 * left + 0.5 * (base.df + n) * left
+
+
+@kernel
+def _constant_change(n, base):
+    """How `predictive_constant` changes from n to n - 1 members with the same scale matrix."""
+    n_features = base.factor.shape[1]
+    k = base.strength + n
+    shape = 0.5 * (base.df + n)
+    if _is_diagonal(base.factor):
+        gammas = n_features * (
+            2.0 * math.lgamma(shape) - math.lgamma(shape - 0.5) - math.lgamma(shape + 0.5)
+        )
     else:
-        cholesky_update(factor, work)
+        low = shape - 0.5 * n_features
+        gammas = math.lgamma(shape) - math.lgamma(shape + 0.5)
+        gammas += math.lgamma(low + 0.5) - math.lgamma(low)
+    return gammas + 0.5 * n_features * math.log((k * k - 1.0) / (k * k))
 
 
 @kernel
-def remove_member(x, n, mean, factor, strength, work):
-    """Take `x` out of a component that has `n` members; False if rounding stood in the way."""
-    n_features = factor.shape[1]
-    k = strength + n
-    scale = math.sqrt(k / (k - 1.0))
+def add_member(x, k, components, base, work):
+    """Take `x` into component `k`."""
+    n_features = x.shape[0]
+    strength = base.strength + components.counts[k]
+    scale = math.sqrt(strength / (strength + 1.0))
     for m in range(n_features):
-        gap = x[m] - mean[m]
+        gap = x[m] - components.mean[m, k]
         work[m] = scale * gap
-        mean[m] -= gap / (k - 1.0)
-    if _is_diagonal(factor):
-        sound = True
+        components.mean[m, k] += gap / (strength + 1.0)
+    if _is_diagonal(base.factor):
         for m in range(n_features):
-            factor[0, m] -= work[m] * work[m]
-            sound = sound and factor[0, m] > 0.0
-        return sound
-    return cholesky_downdate(factor, work)
+            components.factor[0, m, k] += work[m] * work[m]
+    else:
+        cholesky_update(components.factor[:, :, k], work)
+    components.counts[k] += 1
 
 
 @kernel
-def collect(X, z, k, base, components, work):
+def remove_member(x, k, components, base, work):
+    """Take `x` out of component `k`; False, and the scale is wrong, if rounding was in the way."""
+    n_features = x.shape[0]
+    strength = base.strength + components.counts[k]
+    scale = math.sqrt(strength / (strength - 1.0))
+    for m in range(n_features):
+        gap = x[m] - components.mean[m, k]
+        work[m] = scale * gap
+        components.mean[m, k] -= gap / (strength - 1.0)
+    components.counts[k] -= 1
+    if not _is_diagonal(base.factor):
+        return cholesky_downdate(components.factor[:, :, k], work)
+    sound = True
+    for m in range(n_features):
+        before = components.factor[0, m, k]
+        components.factor[0, m, k] -= work[m] * work[m]
+        sound = sound and components.factor[0, m, k] > 1e-12 * before
+    return sound
+
+
+@kernel
+def _empty(k, components, base):
+    components.counts[k] = 0
+    components.mean[:, k] = base.mean
+    components.factor[:, :, k] = base.factor
+
+
+@kernel
+def _refresh(k, components, base):
+    components.constant[k] = predictive_constant(
+        components.counts[k], components.factor[:, :, k], base
+    )
+    components.log_size[k] = math.log(components.counts[k])
+
+
+@kernel
+def collect(X, z, k, components, base, work):
     """The statistics of component `k` afresh from its members."""
-    components.mean[k] = base.mean
-    components.factor[k] = base.factor
-    n = 0
+    _empty(k, components, base)
     for d in range(X.shape[0]):
         if z[d] == k:
-            add_member(X[d], n, components.mean[k], components.factor[k], base.strength, work)
-            n += 1
-    components.counts[k] = n
-    components.constant[k] = predictive_constant(n, components.factor[k], base)
+            add_member(X[d], k, components, base, work)
+    _refresh(k, components, base)
 
 
 @kernel
-def collect_all(X, z, n_components, base, components):
-    """`collect` for all in one pass: done each sweep, so that rounding never builds up."""
-    work = np.empty(X.shape[1])
+def collect_all(X, z, n_components, components, base):
+    """`collect` for all, in two passes: done each sweep, so that rounding never builds up.
+
+    About the posterior mean m, the posterior scale is S0 + strength (m0 - m)(m0 - m)' plus the
+    scatter of the members.
+    """
+    n_features = X.shape[1]
+    diagonal = _is_diagonal(base.factor)
+    centre = np.zeros((n_components, n_features))
+    scatter = np.zeros((n_components, 1 if diagonal else n_features, n_features))
+    components.counts[:n_components] = 0
+    for d in range(X.shape[0]):
+        components.counts[z[d]] += 1
+        for m in range(n_features):
+            centre[z[d], m] += X[d, m] - base.mean[m]
     for k in range(n_components):
-        components.counts[k] = 0
-        components.mean[k] = base.mean
-        components.factor[k] = base.factor
+        for m in range(n_features):
+            centre[k, m] /= base.strength + components.counts[k]
+            components.mean[m, k] = base.mean[m] + centre[k, m]
+        _add_square(centre[k], base.strength, scatter[k])
+    gap = np.empty(n_features)
     for d in range(X.shape[0]):
         k = z[d]
-        n = components.counts[k]
-        add_member(X[d], n, components.mean[k], components.factor[k], base.strength, work)
-        components.counts[k] = n + 1
+        for m in range(n_features):
+            gap[m] = X[d, m] - base.mean[m] - centre[k, m]
+        _add_square(gap, 1.0, scatter[k])
     for k in range(n_components):
-        components.constant[k] = predictive_constant(
-            components.counts[k], components.factor[k], base
-        )
+        if diagonal:
+            for m in range(n_features):
+                components.factor[0, m, k] = base.factor[0, m] + scatter[k, 0, m]
+        else:
+            for a in range(n_features):
+                for b in range(a + 1):
+                    for m in range(b + 1):
+                        scatter[k, a, b] += base.factor[a, m] * base.factor[b, m]
+            cholesky(scatter[k], scatter[k])
+            components.factor[:, :, k] = scatter[k]
+        _refresh(k, components, base)
 
 
 @kernel
-def _drop(components, z, k, last):
-    """Give the place of the empty component `k` to the last one."""
-    if k != last:
-        components.counts[k] = components.counts[last]
-        components.mean[k] = components.mean[last]
-        components.factor[k] = components.factor[last]
-        components.constant[k] = components.constant[last]
-        components.weights[k] = components.weights[last]
-        for d in range(z.shape[0]):
-            if z[d] == last:
-                z[d] = k
+def _add_square(gap, scale, scatter):
+    """Add scale gap gap' to the lower triangle of `scatter`, or its diagonal to a single row."""
+    for a in range(gap.shape[0]):
+        if _is_diagonal(scatter):
+            scatter[0, a] += scale * gap[a] * gap[a]
+        else:
+            for b in range(a + 1):
+                scatter[a, b] += scale * gap[a] * gap[b]
+
+
+@kernel
+def _drop(k, last, components, columns, z):
+    """Give the place of the emptied component `k` to the last one."""
+    if k == last:
+        return
+    components.counts[k] = components.counts[last]
+    components.mean[:, k] = components.mean[:, last]
+    components.factor[:, :, k] = components.factor[:, :, last]
+    components.constant[k] = components.constant[last]
+    components.log_size[k] = components.log_size[last]
+    components.weights[k] = components.weights[last]
+    columns[:, :, k] = columns[:, :, last]
+    for d in range(z.shape[0]):
+        if z[d] == last:
+            z[d] = k
+
+
+@kernel
+def _score_columns(weights):
+    """The weights [K, L, M] with components last, [M, L, K]."""
+    n_components, n_classes, n_inputs = weights.shape
+    columns = np.empty((n_inputs, n_classes, n_components))
+    for k in range(n_components):
+        for j in range(n_classes):
+            for m in range(n_inputs):
+                columns[m, j, k] = weights[k, j, m]
+    return columns
+
+
+@kernel
+def _scores(x1, n_components, columns, out):
+    """The linear scores `out[j, k]` of every class in every component."""
+    for j in range(out.shape[0]):
+        total = out[j]
+        for k in range(n_components):
+            total[k] = 0.0
+        for m in range(x1.shape[0]):
+            column = columns[m, j]
+            for k in range(n_components):
+                total[k] += x1[m] * column[k]
 
 
 @kernel
@@ -198,84 +342,97 @@ def assign(rng, start, table, z, n_components, components, base, term, alpha, ma
     """
     n_points, n_features = table.X.shape
     capacity = components.counts.shape[0]
-    work = np.empty(n_features)
+    columns = _score_columns(components.weights)
+    scores = np.empty((components.weights.shape[1], capacity))
+    parts = np.empty((n_features, capacity))
+    distance = np.empty(capacity)
     log_weights = np.empty(capacity + 1)
-    mean_kept = np.empty(n_features)
-    factor_kept = np.empty(base.factor.shape)
-    log_alpha = math.log(alpha)
+    work = np.empty(n_features)
     for d in range(start, n_points):
         if n_components == capacity and capacity < max_components:
             return d, n_components
-        x, x1, label = table.X[d], table.X1[d], table.y[d]
-
-        own = z[d]
-        constant_kept = components.constant[own]
-        if components.counts[own] == 1:
-            n_components -= 1
-            z[d] = -1
-            _drop(components, z, own, n_components)
-            own = -1
+        x, x1, label, own = table.X[d], table.X1[d], table.y[d], z[d]
+        log_gates(x, n_components, components, base, log_weights, distance, parts)  # Eq. 17
+        alone = components.counts[own] == 1
+        if alone:
+            log_weights[own] = -np.inf
         else:
-            mean_kept[:] = components.mean[own]
-            factor_kept[:] = components.factor[own]
-            n = components.counts[own]
-            sound = remove_member(
-                x, n, components.mean[own], components.factor[own], base.strength, work
-            )
-            components.counts[own] = n - 1
-            if sound:
-                components.constant[own] = predictive_constant(n - 1, components.factor[own], base)
-            else:
-                z[d] = -1
-                collect(table.X, z, own, base, components, work)
-
-        for k in range(n_components):  # Eq. 17
-            log_weights[k] = (
-                math.log(components.counts[k])
-                + log_predictive(
-                    x,
-                    components.counts[k],
-                    components.mean[k],
-                    components.factor[k],
-                    components.constant[k],
-                    base,
-                    work,
-                )
-                + log_label(x1, label, components.weights[k], term)
-            )
+            log_own = log_left_out(own, distance, parts, components, base)
+            if math.isnan(log_own):  # an outlier that made its component what it is
+                log_own = _log_left_out_afresh(d, table, z, components, base)
+            log_weights[own] = math.log(components.counts[own] - 1) + log_own
+        _scores(x1, n_components, columns, scores)
+        add_log_labels(scores, n_components, label, term, log_weights)
         n_choices, log_evidence = n_components, 0.0
-        if n_components < max_components:  # Eq. 18
+        if n_components - alone < max_components:  # Eq. 18
             # phi <= 1 bounds the label evidence, so the quadrature is put off until a new
             # component is proposed; rejecting it, the draw starts afresh with the exact weight.
-            log_weights[n_components] = log_alpha + table.log_new[d]
+            log_weights[n_components] = math.log(alpha) + table.log_new[d]
             n_choices += 1
-        k = draw_categorical(rng, log_weights[:n_choices])
-        if k == n_components:
+        choice = draw_categorical(rng, log_weights[:n_choices])
+        if choice == n_components:
             log_evidence = log_label_evidence(x1, label, term)
             if -rng.standard_exponential() > log_evidence:
                 log_weights[n_components] += log_evidence
-                k = draw_categorical(rng, log_weights[:n_choices])
-
-        if k < 0:
+                choice = draw_categorical(rng, log_weights[:n_choices])
+        if choice < 0:
             return -1, n_components
-        z[d] = k
-        if k == own:  # back to where it was: no rounding, no work
-            components.counts[k] += 1
-            components.mean[k] = mean_kept
-            components.factor[k] = factor_kept
-            components.constant[k] = constant_kept
+        if choice == own:  # nothing has moved
             continue
-        if k == n_components:
-            n_components += 1
-            components.counts[k] = 0
-            components.mean[k] = base.mean
-            components.factor[k] = base.factor
-            draw_new_label_weights(rng, x1, label, term, log_evidence, components.weights[k])
-        n = components.counts[k]
-        add_member(x, n, components.mean[k], components.factor[k], base.strength, work)
-        components.counts[k] = n + 1
-        components.constant[k] = predictive_constant(n + 1, components.factor[k], base)
+
+        if choice == n_components:
+            if alone:
+                choice = own  # its old place, emptied
+            else:
+                n_components += 1
+            draw_new_label_weights(rng, x1, label, term, log_evidence, components.weights[choice])
+            for j in range(columns.shape[1]):
+                for m in range(columns.shape[0]):
+                    columns[m, j, choice] = components.weights[choice, j, m]
+            if alone:
+                continue  # its statistics are those of this one datum already
+            _empty(choice, components, base)
+        z[d] = choice
+        add_member(x, choice, components, base, work)
+        _refresh(choice, components, base)
+        if alone:
+            n_components -= 1
+            _drop(own, n_components, components, columns, z)
+        elif remove_member(x, own, components, base, work):
+            _refresh(own, components, base)
+        else:
+            collect(table.X, z, own, components, base, work)
     return n_points, n_components
+
+
+@kernel
+def _lone_component(base):
+    """Room for one component, empty."""
+    n_features = base.mean.shape[0]
+    lone = Components(
+        np.zeros(1, dtype=np.int64),
+        np.empty((n_features, 1)),
+        np.empty((base.factor.shape[0], n_features, 1)),
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros((1, 1, 1)),
+    )
+    _empty(0, lone, base)
+    return lone
+
+
+@kernel
+def _log_left_out_afresh(d, table, z, components, base):
+    """What `log_left_out` says, from the members themselves."""
+    n_features = table.X.shape[1]
+    lone, work = _lone_component(base), np.empty(n_features)
+    for other in range(z.shape[0]):
+        if z[other] == z[d] and other != d:
+            add_member(table.X[other], 0, lone, base, work)
+    _refresh(0, lone, base)
+    out, distance = np.empty(1), np.empty(1)
+    log_gates(table.X[d], 1, lone, base, out, distance, np.empty((n_features, 1)))
+    return out[0] - lone.log_size[0]
 
 
 @kernel
@@ -299,64 +456,37 @@ def draw_all_weights(rng, table, z, n_components, components, term):
 
 
 @kernel
-def log_gates(x, components, base, log_new, out, work):
-    """log of the unnormalised weight of every component for a new `x`, a fresh one last."""
-    n_components = components.counts.shape[0]
-    for k in range(n_components):
-        out[k] = math.log(components.counts[k]) + log_predictive(
-            x,
-            components.counts[k],
-            components.mean[k],
-            components.factor[k],
-            components.constant[k],
-            base,
-            work,
-        )
-    out[n_components] = log_new
-
-
-@kernel
-def _winner(x1, weights):
-    best, best_score = 0, -np.inf
-    for j in range(weights.shape[0]):
-        score = 0.0
-        for m in range(x1.shape[0]):
-            score += weights[j, m] * x1[m]
-        if score > best_score:
-            best, best_score = j, score
-    return best
-
-
-@kernel
 def add_votes(table, components, base, term, alpha, votes):
     """Add to `votes[n, L]` the shares that one posterior draw gives to every label.
 
-    A component votes for its classifier's answer with its posterior probability given `x`; a
-    component not seen yet votes as the mean of its prior weights does, or for all labels alike
-    when that mean knows nothing.
+    A component votes for its classifier's answer with its posterior probability given `x`; one
+    not seen yet votes as the mean of its weights does, or for all labels alike when it is zero.
     """
     n_points, n_features = table.X.shape
     n_classes = votes.shape[1]
     n_components = components.counts.shape[0]
-    work = np.empty(n_features)
+    columns = _score_columns(components.weights)
+    scores = np.empty((n_classes, n_components))
     gates = np.empty(n_components + 1)
+    distance = np.empty(n_components)
+    parts = np.empty((n_features, n_components))
     ignorant = not np.any(term.mean)
     for d in range(n_points):
-        log_gates(
-            table.X[d], components, base, math.log(alpha) + table.log_new[d], gates, work
-        )
+        log_gates(table.X[d], n_components, components, base, gates, distance, parts)
+        gates[n_components] = math.log(alpha) + table.log_new[d]
         top = gates.max()
         total = 0.0
         for k in range(n_components + 1):
             gates[k] = math.exp(gates[k] - top)
             total += gates[k]
+        _scores(table.X1[d], n_components, columns, scores)
         for k in range(n_components):
-            votes[d, _winner(table.X1[d], components.weights[k])] += gates[k] / total
+            votes[d, np.argmax(scores[:, k])] += gates[k] / total
         if ignorant:
             for j in range(n_classes):
                 votes[d, j] += gates[n_components] / (total * n_classes)
         else:
-            votes[d, _winner(table.X1[d], term.mean)] += gates[n_components] / total
+            votes[d, np.argmax(term.mean @ table.X1[d])] += gates[n_components] / total
 
 
 @kernel
@@ -367,51 +497,42 @@ def add_iterated_votes(rng, table, components, base, term, alpha, n_rounds, vote
     """
     n_points, n_features = table.X.shape
     n_components = components.counts.shape[0]
-    work = np.empty(n_features)
+    n_classes, n_inputs = term.mean.shape
+    weights = np.empty((n_components + 1, n_classes, n_inputs))
+    weights[:n_components] = components.weights
+    for j in range(n_classes):  # a component not seen yet
+        for m in range(n_inputs):
+            weights[n_components, j, m] = term.mean[j, m] + term.nu * rng.standard_normal()
+    columns = _score_columns(weights)
+    scores = np.empty((n_classes, n_components + 1))
     gates = np.empty(n_components + 1)
     tilted = np.empty(n_components + 1)
-    uniforms = rng.random(n_rounds)
-    fresh = term.mean + term.nu * rng.standard_normal(term.mean.shape)
+    distance = np.empty(n_components)
+    parts = np.empty((n_features, n_components))
+    uniforms = np.empty(n_rounds)
+    for i in range(n_rounds):
+        uniforms[i] = rng.random()
     for d in range(n_points):
-        x1 = table.X1[d]
-        log_gates(
-            table.X[d], components, base, math.log(alpha) + table.log_new[d], gates, work
-        )
+        log_gates(table.X[d], n_components, components, base, gates, distance, parts)
+        gates[n_components] = math.log(alpha) + table.log_new[d]
+        _scores(table.X1[d], n_components + 1, columns, scores)
         answer = -1
         for i in range(n_rounds):
-            for k in range(n_components):
-                tilted[k] = gates[k] + log_label(x1, answer, components.weights[k], term)
-            tilted[n_components] = gates[n_components] + log_label(x1, answer, fresh, term)
-            k = _index_at(tilted, uniforms[i])
-            weights = fresh if k == n_components else components.weights[k]
-            answer = _winner(x1, weights)
+            tilted[:] = gates
+            add_log_labels(scores, n_components + 1, answer, term, tilted)
+            answer = int(np.argmax(scores[:, categorical_at(tilted, uniforms[i])]))
         votes[d, answer] += 1.0
-
-
-@kernel
-def _index_at(log_weights, uniform):
-    """The categorical value at quantile `uniform`."""
-    top = log_weights.max()
-    total = 0.0
-    for k in range(log_weights.shape[0]):
-        total += math.exp(log_weights[k] - top)
-    threshold = uniform * total
-    cumulative = 0.0
-    for k in range(log_weights.shape[0] - 1):
-        cumulative += math.exp(log_weights[k] - top)
-        if cumulative > threshold:
-            return k
-    return log_weights.shape[0] - 1
 
 
 @kernel
 def nearest_components(table, components, base):
     """The component with the largest posterior probability given `x` alone, for every datum."""
-    work = np.empty(table.X.shape[1])
-    gates = np.empty(components.counts.shape[0] + 1)
+    n_components = components.counts.shape[0]
+    gates, distance = np.empty(n_components), np.empty(n_components)
+    parts = np.empty((table.X.shape[1], n_components))
     out = np.empty(table.X.shape[0], dtype=np.int64)
     for d in range(table.X.shape[0]):
-        log_gates(table.X[d], components, base, -np.inf, gates, work)
+        log_gates(table.X[d], n_components, components, base, gates, distance, parts)
         out[d] = np.argmax(gates)
     return out
 
@@ -419,32 +540,35 @@ def nearest_components(table, components, base):
 @kernel
 def log_base_density(X, base):
     """log p(x | base) of every row: the predictive density of an empty component."""
-    work = np.empty(X.shape[1])
-    constant = predictive_constant(0, base.factor, base)
+    empty = _lone_component(base)
+    empty.constant[0] = predictive_constant(0, base.factor, base)
+    distance, parts = np.empty(1), np.empty((X.shape[1], 1))
     out = np.empty(X.shape[0])
     for d in range(X.shape[0]):
-        out[d] = log_predictive(X[d], 0, base.mean, base.factor, constant, base, work)
+        log_gates(X[d], 1, empty, base, out[d : d + 1], distance, parts)
     return out
 
 
 @kernel
 def log_joint_data(table, z, n_components, components, base, term):
-    """log p(X | z) phi(y | z, weights) from collected statistics, up to a constant."""
+    """log p(X | z) phi(y | z, weights) from collected statistics."""
     n_features = table.X.shape[1]
+    df, strength = base.df, base.strength
     total = 0.0
     for k in range(n_components):
-        n, factor = components.counts[k], components.factor[k]
-        k_n, df_n = base.strength + n, base.df + n
-        total -= 0.5 * n_features * math.log(k_n)
+        n, factor = components.counts[k], components.factor[:, :, k]
         if _is_diagonal(factor):
             for m in range(n_features):
-                total += math.lgamma(0.5 * df_n) - 0.5 * df_n * math.log(factor[0, m])
-                total -= math.lgamma(0.5 * base.df) - 0.5 * base.df * math.log(base.factor[0, m])
+                total += math.lgamma(0.5 * (df + n)) - 0.5 * (df + n) * math.log(factor[0, m])
+                total -= math.lgamma(0.5 * df) - 0.5 * df * math.log(base.factor[0, m])
         else:
             for m in range(n_features):
-                total += math.lgamma(0.5 * (df_n - m)) - df_n * math.log(factor[m, m])
-                total -= math.lgamma(0.5 * (base.df - m)) - base.df * math.log(base.factor[m, m])
-        total += 0.5 * n_features * (math.log(base.strength) - n * math.log(math.pi))
+                total += math.lgamma(0.5 * (df + n - m)) - (df + n) * math.log(factor[m, m])
+                total -= math.lgamma(0.5 * (df - m)) - df * math.log(base.factor[m, m])
+        total -= 0.5 * n_features * (n * math.log(math.pi) + math.log((strength + n) / strength))
+    columns = _score_columns(components.weights)
+    scores = np.empty((components.weights.shape[1], components.weights.shape[0]))
     for d in range(z.shape[0]):
-        total += log_label(table.X1[d], table.y[d], components.weights[z[d]], term)
+        _scores(table.X1[d], n_components, columns, scores)
+        total += log_label(scores, z[d], table.y[d], term)
     return total

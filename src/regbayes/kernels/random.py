@@ -170,6 +170,19 @@ def draw_categorical(rng, log_weights):
     >>> draw_categorical(rng, np.array([-np.inf, -np.inf]))
     -1
     """
+    return categorical_at(log_weights, rng.random())
+
+
+@kernel
+def categorical_at(log_weights, uniform):
+    """The index at quantile `uniform` of the law of :func:`draw_categorical`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> categorical_at(np.log([0.25, 0.5, 0.25]), 0.3)
+    1
+    """
     best = -np.inf
     for k in range(log_weights.shape[0]):
         best = max(best, log_weights[k])
@@ -178,7 +191,7 @@ def draw_categorical(rng, log_weights):
         total += math.exp(log_weights[k] - best)
     if not total > 0.0:  # also when total is NaN, which is what -inf - -inf makes of it
         return -1
-    threshold = rng.random() * total
+    threshold = uniform * total
     cumulative = 0.0
     last = -1
     for k in range(log_weights.shape[0]):
@@ -188,7 +201,7 @@ def draw_categorical(rng, log_weights):
             last = k
             if cumulative > threshold:
                 return k
-    return last  # u * total rounded up to total
+    return last  # uniform * total rounded up to total
 
 
 @kernel

@@ -103,9 +103,10 @@ def _sweep(order, X, gram, state, y, C, cost, squares, multipliers, update):
         rest = min(rest, C[d])
         row = gram[d] if by_gram else X[d]
         for k in range(n_classes):
-            change = (rest if k == label else -mass[k]) - a[k]
+            new = rest if k == label else -mass[k]
+            change = new - a[k]
             if change != 0.0:
-                a[k] += change
+                a[k] = new
                 for m in range(row.shape[0]):
                     state[k, m] += change * row[m]
     return gap, objective
@@ -131,7 +132,7 @@ def sequential_dual(rng, X, gram, state, y, C, cost, squares, multipliers, tol, 
     squares : ndarray of shape (n,)
         Squared norms of the rows.
     multipliers : ndarray of shape (n, L)
-        The start, feasible; updated in place.
+        The start, feasible or not; updated in place.
     tol : float
     max_iter : int
 
@@ -154,7 +155,9 @@ def sequential_dual(rng, X, gram, state, y, C, cost, squares, multipliers, tol, 
     """
     order = np.arange(X.shape[0])
     for n_iter in range(1, max_iter + 1):
-        rng.shuffle(order)
+        for i in range(order.shape[0] - 1, 0, -1):  # rng.shuffle takes numba 8 s to compile
+            j = int(rng.random() * (i + 1))
+            order[i], order[j] = order[j], order[i]
         gap, objective = _sweep(order, X, gram, state, y, C, cost, squares, multipliers, True)
         if gap <= tol * objective:  # the estimate; now the truth
             gap, objective = _sweep(order, X, gram, state, y, C, cost, squares, multipliers, False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regbayes.kernels.svm import project_simplex, sequential_dual
+from regbayes.kernels.svm import sequential_dual
 
 Array = NDArray[np.float64]
 
@@ -137,17 +137,12 @@ def crammer_singer(
 
     own = np.arange(n), y
     multipliers = np.zeros((n, n_classes))
-    if warm_start is not None:
-        mass = -_check(warm_start, "warm_start", (n, n_classes))
-        mass[own] += row_C
-        for row, total in zip(mass, row_C):
-            project_simplex(row, total)
-        multipliers -= mass
-        multipliers[own] += row_C
+    if warm_start is not None:  # feasible or not: the first sweep projects every row
+        multipliers += _check(warm_start, "warm_start", (n, n_classes))
 
     state = np.ascontiguousarray(multipliers.T @ (gram if gram.size else X))
     n_iter = sequential_dual(
-        rng, X, gram, state, y, row_C, float(cost), squares, multipliers, tol, max_iter
+        rng, X, gram, state, y, row_C, float(cost), squares, multipliers, float(tol), max_iter
     )
 
     # Afresh from the multipliers: `state` has gathered the rounding of every update.

@@ -8,6 +8,7 @@ only as far as its members ask. Without it, `shared` is zero: the papers' model.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +35,8 @@ class GibbsClassifier:
         Cost of a wrong label, `ell`.
     nu : float or (shape, rate)
         Scale of the weights about `shared`; a pair is a Gamma prior on the precision 1 / nu^2.
-    shared_nu : float or None
-        Scale of the shared weights; None for the papers' model without them.
+    shared_nu : float, (shape, rate) or None
+        The same for the shared weights; None for the papers' model without them.
     softmax : bool
         A multinomial logit in place of the margin (dpMNL).
 
@@ -56,17 +57,25 @@ class GibbsClassifier:
     C: float = 1.0
     cost: float = 1.0
     nu: float | tuple[float, float] = 1.0
-    shared_nu: float | None = None
+    shared_nu: float | tuple[float, float] | None = None
     softmax: bool = False
 
-    def term(self, nu: float, shared_weights: NDArray) -> LabelTerm:
+    def term(self, nu: float, shared_weights: NDArray, shared_nu: float) -> LabelTerm:
         """The label term at these values, for the kernels."""
-        return LabelTerm(self.softmax, float(self.C), float(self.cost), float(nu), shared_weights)  # type: ignore[arg-type]
+        return LabelTerm(
+            self.softmax,
+            float(self.C),
+            float(self.cost),
+            float(nu),
+            shared_weights,
+            float(shared_nu),
+        )
 
     def init(self) -> LabelTerm:
-        """The start of a chain: the precision at its prior mean, no shared weights yet."""
-        nu = np.sqrt(self.nu[1] / self.nu[0]) if isinstance(self.nu, tuple) else self.nu
-        return self.term(nu, np.zeros((self.n_classes, self.n_inputs)))
+        """The start of a chain: the precisions at their prior means, no shared weights yet."""
+        shared_weights = np.zeros((self.n_classes, self.n_inputs))
+        shared_nu = 1.0 if self.shared_nu is None else self.shared_nu
+        return self.term(_start(self.nu), shared_weights, _start(shared_nu))
 
     def draw_prior_weights(self, rng: np.random.Generator, term: LabelTerm, n: int) -> NDArray:
         """Weights of `n` components from their prior."""
@@ -74,22 +83,33 @@ class GibbsClassifier:
 
     def draw_term(self, rng: np.random.Generator, term: LabelTerm, weights: NDArray) -> LabelTerm:
         """The shared weights, then the scale, given the weights `[K, L, M]` of the components."""
-        mean, nu = term.mean, term.nu
         if self.shared_nu is not None:
-            mean = np.empty_like(mean)
-            draw_shared_weights(rng, weights, nu, self.shared_nu, mean)
-        if isinstance(self.nu, tuple):
-            shape = self.nu[0] + 0.5 * weights.size
-            rate = self.nu[1] + 0.5 * np.square(weights - mean).sum()
-            nu = float(np.sqrt(rate / draw_gamma(rng, shape)))
-        return term._replace(mean=mean, nu=nu)
+            mean = np.empty_like(term.mean)
+            draw_shared_weights(rng, weights, term.nu, term.mean_nu, mean)
+            term = term._replace(mean=mean, mean_nu=_draw_scale(rng, self.shared_nu, mean))
+        return term._replace(nu=_draw_scale(rng, self.nu, weights - term.mean))
 
     def log_prior(self, term: LabelTerm, weights: NDArray) -> float:
         """log density of the weights and of the shared weights."""
         total = _log_normal(weights - term.mean, term.nu)
         if self.shared_nu is not None:
-            total += _log_normal(term.mean, self.shared_nu)
+            total += _log_normal(term.mean, term.mean_nu)
         return total
+
+
+def _start(scale: float | tuple[float, float]) -> float:
+    return math.sqrt(scale[1] / scale[0]) if isinstance(scale, tuple) else scale
+
+
+def _draw_scale(
+    rng: np.random.Generator, scale: float | tuple[float, float], deviations: NDArray
+) -> float:
+    """The scale of N(0, scale^2) given draws from it, if it is not fixed."""
+    if not isinstance(scale, tuple):
+        return scale
+    shape = scale[0] + 0.5 * deviations.size
+    rate = scale[1] + 0.5 * float(np.square(deviations).sum())
+    return math.sqrt(rate / draw_gamma(rng, shape))
 
 
 def _log_normal(deviations: NDArray, scale: float) -> float:

@@ -258,7 +258,7 @@ class GibbsInfiniteSVM(_SampledMixture):
         "C": [_POSITIVE],
         "cost": [_POSITIVE],
         "pooling": [StrOptions({"partial", "none"})],
-        "shared_nu": [_POSITIVE],
+        "shared_nu": [_POSITIVE, tuple, list],
     }
 
     def __init__(
@@ -317,7 +317,7 @@ class GibbsInfiniteSVM(_SampledMixture):
             self.C,
             self.cost,
             check_scale(self.nu, "nu"),
-            self.shared_nu if self.pooling == "partial" else None,
+            check_scale(self.shared_nu, "shared_nu") if self.pooling == "partial" else None,
         )
 
 

@@ -72,9 +72,10 @@ def init(model: Model, rng: np.random.Generator) -> State:
     term = model.classifier.init()
     components = Components(
         counts=np.zeros(n_components, dtype=np.int64),
-        mean=np.zeros((n_components, n_features)),
-        factor=np.zeros((n_components, *model.base.factor.shape)),
+        mean=np.zeros((n_features, n_components)),
+        factor=np.zeros((*model.base.factor.shape, n_components)),
         constant=np.zeros(n_components),
+        log_size=np.zeros(n_components),
         weights=model.classifier.draw_prior_weights(rng, term, n_components),
     )
     state = State(z.astype(np.int64), components, n_components, term, model.concentration.mean)
@@ -92,11 +93,12 @@ def step(model: Model, rng: np.random.Generator, state: State) -> State:
 def draw_assignments(model: Model, rng: np.random.Generator, state: State) -> State:
     """z | weights, datum by datum; the Gaussians are integrated out."""
     z, components, n_components = state.z.copy(), state.components, state.n_components
-    collect_all(model.table.X, z, n_components, model.base, components)
+    collect_all(model.table.X, z, n_components, components, model.base)
     done = 0
     while done < len(z):
         if n_components == len(components.counts):
-            components = _grown(components, model.max_components)
+            room = min(2 * n_components, model.max_components)
+            components = _resized(components, max(room, n_components + 1))
         done, n_components = assign(
             rng,
             done,
@@ -142,7 +144,7 @@ def draw_alpha(model: Model, rng: np.random.Generator, state: State) -> State:
 
 def record(model: Model, state: State) -> Mapping[str, Any]:
     """What a draw keeps: sizes and assignments to look at, the rest to predict with."""
-    used = Components(*(array[: state.n_components].copy() for array in state.components))
+    used = _resized(state.components, state.n_components)
     return {
         "n_components": state.n_components,
         "alpha": state.alpha,
@@ -150,6 +152,7 @@ def record(model: Model, state: State) -> Mapping[str, Any]:
         "log_joint": log_joint(model, state),
         "z": state.z.astype(np.int32),
         "shared_weights": state.term.mean,
+        "shared_nu": state.term.mean_nu,
         **used._asdict(),
     }
 
@@ -159,7 +162,7 @@ def recall(
 ) -> tuple[Components, LabelTerm, float]:
     """Components, label term and concentration of a recorded draw."""
     components = Components(*(draw[name] for name in Components._fields))
-    term = classifier.term(draw["nu"], draw["shared_weights"])
+    term = classifier.term(draw["nu"], draw["shared_weights"], draw["shared_nu"])
     return components, term, draw["alpha"]
 
 
@@ -216,9 +219,7 @@ def make_base(prior: NormalInverseWishart | NormalInverseGamma) -> Base:
         factor = np.sqrt(prior.scale)[:, None]
     else:
         factor = prior.scale[None, :]
-    return Base(
-        np.array(prior.mean), np.array(factor), float(prior.strength), float(prior.df)
-    )
+    return Base(np.array(prior.mean), np.array(factor), float(prior.strength), float(prior.df))
 
 
 def make_table(X: NDArray, y: NDArray[np.int64], base: Base, fit_intercept: bool) -> Table:
@@ -228,8 +229,20 @@ def make_table(X: NDArray, y: NDArray[np.int64], base: Base, fit_intercept: bool
     return Table(X, np.ascontiguousarray(X1), y, log_base_density(X, base))
 
 
-def _grown(components: Components, most: int) -> Components:
-    room = max(1, min(len(components.counts), most - len(components.counts)))
+def _resized(components: Components, n: int) -> Components:
+    """Copies of the arrays with room for `n` components."""
+
+    def resized(array: NDArray, axis: int) -> NDArray:
+        kept = np.take(array, np.arange(min(n, array.shape[axis])), axis)
+        missing = [(0, 0)] * array.ndim
+        missing[axis] = (0, n - kept.shape[axis])
+        return np.ascontiguousarray(np.pad(kept, missing))
+
     return Components(
-        *(np.concatenate([a, np.zeros((room, *a.shape[1:]), a.dtype)]) for a in components)
+        counts=resized(components.counts, 0),
+        mean=resized(components.mean, -1),
+        factor=resized(components.factor, -1),
+        constant=resized(components.constant, 0),
+        log_size=resized(components.log_size, 0),
+        weights=resized(components.weights, 0),
     )
