@@ -1,8 +1,8 @@
 """Geweke (2004): the mixture's sweep leaves its joint distribution as it is.
 
 The joint is  p0(alpha, nu, shared, z, weights) p(x | z) prod_d phi(y_d | x_d, weights[z_d]),
-and phi is not normalised over y; so the prior side is simulated with importance weights prod phi, and the
-other side alternates the sweep under test with exact updates of (x, y) given the rest.
+and phi is not normalised over y; so the prior side is simulated with importance weights
+prod phi, and the other side alternates the sweep under test with exact updates of (x, y).
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from regbayes import chains
 from regbayes.data import Frame, check_labelled_table, check_new_table
 from regbayes.margin import GibbsClassifier, check_scale
 from regbayes.mixture import gibbs
-from regbayes.priors import NormalInverseGamma, NormalInverseWishart, as_concentration_prior
+from regbayes.mixture._prior import component_prior
+from regbayes.priors import as_concentration_prior
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -69,9 +70,9 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         X, self.classes_, labels = check_labelled_table(self, X, y)
         self._frame = Frame.of(X)
         X = self._frame.enter(X)
-        family = NormalInverseWishart if self.covariance == "full" else NormalInverseGamma
-        df = None if self.covariance_df is None else self.covariance_df + X.shape[1] - 1
-        prior = family.from_data(X, self.mean_strength, df, self.covariance_scale)
+        prior = component_prior(
+            X, self.covariance, self.mean_strength, self.covariance_df, self.covariance_scale
+        )
         self._base = gibbs.make_base(prior)
         table = gibbs.make_table(X, labels, self._base, self.fit_intercept)
         self._label_model = self._classifier(len(self.classes_), table.X1.shape[1])
@@ -98,7 +99,9 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
                 watch=watch,
             )
         self.n_components_ = int(np.bincount([d["n_components"] for d in self.trace_]).argmax())
-        self.best_draw_ = max(self.trace_, key=lambda draw: draw["log_joint"])
+        # Joint densities compare only between draws of as many weights.
+        typical = [d for d in self.trace_ if d["n_components"] == self.n_components_]
+        self.best_draw_ = max(typical, key=lambda draw: draw["log_joint"])
         self.labels_ = self.best_draw_["z"]
         return self
 
@@ -143,7 +146,7 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         return self.classes_[shares.argmax(axis=1)]
 
     def predict_component(self, X: Any) -> NDArray:
-        """The component, in the draw of highest joint density, that a row most likely belongs to.
+        """The component of `best_draw_` that a row most likely belongs to, whatever its label.
 
         Numbers agree with `labels_` and with the rows of the arrays in `best_draw_`.
 
@@ -196,12 +199,13 @@ class GibbsInfiniteSVM(_SampledMixture):
     pooling : {"partial", "none"}, default="partial"
         `"partial"`: the classifiers of the components scatter about shared weights, which also
         answer for inputs unlike any component. `"none"`: the paper's independent classifiers.
-        With few components per true sub-population the latter learns the sub-populations by
-        heart: see "Folds by subject" in the experiments.
-    nu : float or (shape, rate), default=1.0
-        Scale of a component's weights; a pair is a Gamma prior on the precision ``1 / nu**2``.
-    shared_nu : float, default=10.0
-        Scale of the shared weights when pooling is partial.
+        The latter learns sub-populations by heart, and does worse than one component on rows
+        from new ones: see the table by subject among the experiments.
+    nu : float or (shape, rate), default=(1.0, 0.1)
+        Scale of a component's weights about the shared ones: a number fixes it, a pair is a
+        Gamma prior on the precision ``1 / nu**2``.
+    shared_nu : float or (shape, rate), default=(1.0, 0.1)
+        The same for the shared weights, when pooling is partial.
     mean_strength : float, default=0.1
         How many points the prior of a component's mean counts for.
     covariance_df : float, default=None
@@ -228,7 +232,7 @@ class GibbsInfiniteSVM(_SampledMixture):
     trace_ : regbayes.chains.Trace
         All draws; ``trace_["n_components"]``, ``trace_.to_arviz()``.
     best_draw_ : mapping
-        The draw of highest joint density.
+        The draw of highest joint density among those with `n_components_` components.
     labels_ : ndarray of shape (n_samples,)
         Components of the training rows in that draw.
 
@@ -271,8 +275,8 @@ class GibbsInfiniteSVM(_SampledMixture):
         prediction="marginal",
         *,
         pooling="partial",
-        nu=1.0,
-        shared_nu=10.0,
+        nu=(1.0, 0.1),
+        shared_nu=(1.0, 0.1),
         mean_strength=0.1,
         covariance_df=None,
         covariance_scale=1.0,

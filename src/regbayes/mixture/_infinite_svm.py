@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from regbayes import chains
 from regbayes.data import Frame, check_labelled_table, check_new_table
 from regbayes.mixture import variational
-from regbayes.priors import NormalInverseGamma, NormalInverseWishart, as_concentration_prior
+from regbayes.mixture._prior import component_prior
+from regbayes.priors import as_concentration_prior
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -79,7 +80,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         Expected weights, the intercept last, in the coordinates of the Notes.
     multipliers_ : ndarray of shape (n_samples, n_classes)
         Multipliers of the margin's constraints; a row of zeros is no support vector.
-    objective_ : ndarray of shape (n_iter_ + 1,)
+    objective_ : ndarray of shape ``(n_iter_ + 1,)``
         The objective at the start and after each round, never rising.
     n_iter_ : int
     converged_ : bool
@@ -186,9 +187,9 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         X, self.classes_, labels = check_labelled_table(self, X, y)
         self._frame = Frame.of(X)
         X = self._frame.enter(X)
-        family = NormalInverseWishart if self.covariance == "full" else NormalInverseGamma
-        df = None if self.covariance_df is None else self.covariance_df + X.shape[1] - 1
-        prior = family.from_data(X, self.mean_strength, df, self.covariance_scale)
+        prior = component_prior(
+            X, self.covariance, self.mean_strength, self.covariance_df, self.covariance_scale
+        )
         self._prior = variational.make_prior(prior)
         model = variational.Model(
             *variational.make_inputs(X, self._prior, self.fit_intercept),

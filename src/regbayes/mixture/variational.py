@@ -19,7 +19,7 @@ from scipy.special import betaln, digamma, gammaln, log_softmax, multigammaln
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
-from regbayes.margin.crammer_singer import crammer_singer
+from regbayes.margin import crammer_singer
 from regbayes.priors import (
     Fixed,
     GammaPrior,

@@ -1,0 +1,15 @@
+"""Pictures of fitted models; every function takes and returns a matplotlib Axes.
+
+matplotlib is an optional dependency, ``pip install "regbayes[plot]"``, and is imported by the
+first picture, not by this package.
+"""
+
+from regbayes.plot._regions import plot_decision_regions
+from regbayes.plot._trace import plot_co_assignment, plot_component_counts, plot_trace
+
+__all__ = [
+    "plot_co_assignment",
+    "plot_component_counts",
+    "plot_decision_regions",
+    "plot_trace",
+]

@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [1] Escobar & West (1995). Bayesian density estimation and inference using mixtures. JASA 90.
-.. [2] Teh, Jordan, Beal & Blei (2006). Hierarchical Dirichlet processes. JASA 101, appendix A.
+- Escobar & West (1995). Bayesian density estimation and inference using mixtures. JASA 90.
+- Teh, Jordan, Beal & Blei (2006). Hierarchical Dirichlet processes. JASA 101, appendix A.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class GammaPrior:
         n_components : int
             Occupied components; with several groups, their tables in total.
         n_points : int or array of int
-            Points, or points of each group when several Dirichlet processes share ``alpha`` [2]_.
-            One group is the update of Escobar and West [1]_.
+            Points, or points of each group when several Dirichlet processes share ``alpha``
+            (Teh et al. 2006). One group is the update of Escobar and West (1995).
         rng : numpy.random.Generator
 
         Returns

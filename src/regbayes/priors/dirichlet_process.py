@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [1] Antoniak (1974). Mixtures of Dirichlet processes. Annals of Statistics 2(6).
-.. [2] Pitman (1995). Exchangeable and partially exchangeable random partitions. PTRF 102.
+- Antoniak (1974). Mixtures of Dirichlet processes. Annals of Statistics 2(6).
+- Pitman (1995). Exchangeable and partially exchangeable random partitions. PTRF 102.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DirichletProcess:
         object.__setattr__(self, "concentration", value)
 
     def log_partition_probability(self, labels: Any) -> float:
-        """Log probability of the partition the labels induce (the EPPF [2]_); names are free."""
+        """Log probability of the partition the labels induce (EPPF, Pitman 1995), names free."""
         _, sizes = np.unique(np.asarray(labels), return_counts=True)
         alpha = self.concentration
         log_tables = len(sizes) * np.log(alpha) + gammaln(sizes).sum()
@@ -62,6 +62,6 @@ class DirichletProcess:
         return labels
 
     def expected_components(self, n: int) -> float:
-        """Expected number of components among n points [1]_."""
+        """Expected number of components among n points (Antoniak 1974)."""
         alpha = self.concentration
         return float((alpha / (alpha + np.arange(n))).sum())

@@ -2,7 +2,7 @@
 
 References
 ----------
-.. [1] Murphy (2007). Conjugate Bayesian analysis of the Gaussian distribution, section 6.
+- Murphy (2007). Conjugate Bayesian analysis of the Gaussian distribution, section 6.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NormalInverseGamma:
         return cls(mean, strength, df, fraction * expectation * variance)
 
     def posterior(self, X: Any) -> NormalInverseGamma:
-        """The prior updated by rows of points [1]_."""
+        """The prior updated by rows of points (Murphy 2007)."""
         X = check_points(X, len(self.mean))
         n = len(X)
         if n == 0:
@@ -114,7 +114,7 @@ class NormalInverseGamma:
         return out if np.ndim(x) == 2 else float(out[0])
 
     def log_marginal(self, X: Any) -> float:
-        """Log density of all rows of `X` together, parameters integrated out [1]_."""
+        """Log density of all rows of `X` together, parameters integrated out (Murphy 2007)."""
         X = check_points(X, len(self.mean))
         (n, m), after = X.shape, self.posterior(X)
         return float(

@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [1] Murphy (2007). Conjugate Bayesian analysis of the Gaussian distribution, section 9.
-.. [2] Gelman et al. (2013). Bayesian Data Analysis, 3rd ed., section 3.6.
+- Murphy (2007). Conjugate Bayesian analysis of the Gaussian distribution, section 9.
+- Gelman et al. (2013). Bayesian Data Analysis, 3rd ed., section 3.6.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class NormalInverseWishart:
         return chol
 
     def posterior(self, X: Any) -> NormalInverseWishart:
-        """The prior updated by rows of points [1]_."""
+        """The prior updated by rows of points (Murphy 2007)."""
         X = check_points(X, len(self.mean))
         n = len(X)
         if n == 0:
@@ -127,7 +127,7 @@ class NormalInverseWishart:
         return mu, chol @ chol.T
 
     def log_predictive(self, x: Any) -> Any:
-        """Log density of new points, each by itself: Student-t with ``df - M + 1`` degrees [2]_.
+        """Log density of new points, each by itself: Student-t with ``df - M + 1`` degrees.
 
         A vector gives a number, rows of points give a vector.
         """
@@ -139,7 +139,7 @@ class NormalInverseWishart:
         return out if np.ndim(x) == 2 else float(out[0])
 
     def log_marginal(self, X: Any) -> float:
-        """Log density of all rows of `X` together, parameters integrated out [1]_."""
+        """Log density of all rows of `X` together, parameters integrated out (Murphy 2007)."""
         X = check_points(X, len(self.mean))
         (n, m), after = X.shape, self.posterior(X)
         return float(

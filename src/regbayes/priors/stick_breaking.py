@@ -2,9 +2,9 @@
 
 References
 ----------
-.. [1] Sethuraman (1994). A constructive definition of Dirichlet priors. Statistica Sinica 4.
-.. [2] Blei & Jordan (2006). Variational inference for Dirichlet process mixtures. Bayesian
-       Analysis 1(1).
+- Sethuraman (1994). A constructive definition of Dirichlet priors. Statistica Sinica 4.
+- Blei & Jordan (2006). Variational inference for Dirichlet process mixtures. Bayesian
+  Analysis 1(1).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from regbayes.priors._common import Array, check_positive
 
 @dataclass(frozen=True)
 class StickBreaking:
-    """Weights ``w_k = v_k prod_{j<k} (1 - v_j)`` with ``v_k ~ Beta(1, concentration)`` [1]_.
+    """Weights ``w_k = v_k prod_{j<k} (1 - v_j)`` with ``v_k ~ Beta(1, concentration)``.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class StickBreaking:
     def posterior(self, counts: Any) -> Array:
         """Beta parameters, shape (K, 2), of the sticks given (expected) counts of K components.
 
-        Row k is ``(1 + counts[k], concentration + counts[k + 1:].sum())`` [2]_.
+        Row k is ``(1 + counts[k], concentration + counts[k + 1:].sum())`` (Blei & Jordan 2006).
         """
         counts = np.asarray(counts, dtype=np.float64)
         after = np.cumsum(counts[::-1])[::-1] - counts
@@ -64,7 +64,7 @@ class StickBreaking:
         ----------
         beta_parameters : array of shape (K, 2)
         truncated : bool, default=True
-            The last stick takes all that is left, ``v_K = 1`` [2]_; its row is then not used.
+            The last stick takes all that is left, ``v_K = 1``; its row is then not used.
             With False the stick goes on after K.
 
         Returns
