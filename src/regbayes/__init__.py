@@ -8,11 +8,25 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "chains", "data", "datasets", "margin", "mixture", "plot", "priors"]
+__all__ = [
+    "__version__",
+    "chains",
+    "data",
+    "datasets",
+    "margin",
+    "mixture",
+    "plot",
+    "priors",
+    "warmup",
+]
 
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `import regbayes` should cost nothing.
+    if name == "warmup":
+        from regbayes._warmup import warmup
+
+        return warmup
     if name in __all__:
         return import_module(f"regbayes.{name}")
     raise AttributeError(f"module 'regbayes' has no attribute {name!r}")

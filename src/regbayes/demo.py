@@ -86,7 +86,7 @@ def main(path: str | os.PathLike[str] = "demo.png", quick: bool = False) -> None
     results, fitted = Table("held out", "accuracy", "seconds", box=None), {}
     penalties = {"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
     sweeps = 100 if quick else 200
-    contestants = {
+    contestants: dict[str, tuple[Any, dict[str, Any]]] = {
         "mixture of max-margin classifiers": (
             GibbsInfiniteSVM(n_draws=30, burn_in=30, random_state=0),
             {"C": [0.1, 1.0], "nu": [1.0, 5.0]},

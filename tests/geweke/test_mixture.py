@@ -29,7 +29,7 @@ class Setting:
     softmax: bool = False
     C: float = 0.6
     cost: float = 1.4
-    nu: tuple[float, float] = (6.0, 5.0)
+    nu: float | tuple[float, float] = (6.0, 5.0)
     shared_nu: float | None = 0.8
     alpha: tuple[float, float] = (4.0, 3.0)
 
@@ -104,7 +104,10 @@ def describe(alpha, nu, shared, z, weights, x, y):
 def simulate_prior(setting, n, rng):
     """Draws from the prior with importance weights prod phi: means and their standard errors."""
     alpha = rng.gamma(setting.alpha[0], 1 / setting.alpha[1], n)
-    nu = np.sqrt(setting.nu[1] / rng.gamma(setting.nu[0], size=n))
+    if isinstance(setting.nu, tuple):
+        nu = np.sqrt(setting.nu[1] / rng.gamma(setting.nu[0], size=n))
+    else:
+        nu = np.full(n, setting.nu)
     shared = np.zeros((n, L, M + 1))
     if setting.shared_nu is not None:
         shared = setting.shared_nu * rng.standard_normal(shared.shape)
@@ -244,8 +247,8 @@ BUGS = {
     ),
     "new weights from the prior": (
         MARGIN,
-        "if label < 0 or not np.any(x):\n        return\n    gaps",
-        "if True:\n        return\n    gaps",
+        "if s == 0.0:\n        return\n",
+        "if s > -1.0:\n        return\n",
     ),
     "label evidence of a new component forgotten": (
         MIXTURE,
@@ -288,10 +291,13 @@ BUGS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_seeded_bug_is_caught(bug, tmp_path):
-    """Three tries of growing length: a bug must show itself by |z| > 6."""
+    """Three tries of growing length: a bug must show itself by |z| > 6.
+
+    The scale of the weights is fixed: a learned one runs away with some of the bugs.
+    """
     module = mutant(MIXTURE_CHAIN, *BUGS[bug], tmp_path)
-    for n_chain in (5_000, 20_000, 80_000):
-        scores = z_scores(SETTINGS["pooled"], 1_000_000, n_chain, 3, module)
+    for n_chain in (4_000, 16_000, 64_000):
+        scores = z_scores(Setting(nu=0.9), 500_000, n_chain, 3, module)
         if abs(worst(scores)[1]) > 6:
             return
     pytest.fail(f"nothing shows: {worst(scores)}")

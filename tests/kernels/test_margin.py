@@ -1,6 +1,7 @@
 """The margin term and the softmax against their definitions: quadrature, rejection, grids."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +19,11 @@ from regbayes.kernels.margin import (
     log_new_evidence,
 )
 from tests.helpers import P_VALUE, assert_law, inverse_gaussian_cdf
+
+SIZES = [
+    pytest.param(8_000, id="fast"),
+    pytest.param(100_000, marks=pytest.mark.slow, id="slow"),
+]
 
 
 def make_term(mean, c=1.0, ell=1.0, nu=1.0):
@@ -61,7 +67,7 @@ def test_augmentation_integrates_to_the_hinge(c, u):
         return math.sqrt(2 / math.pi) * math.exp(-0.5 * (v + c * u / v) ** 2)
 
     ends = [0.0, math.sqrt(c * abs(u)), math.sqrt(c * abs(u)) + 1.0, 60.0]
-    found = sum(integrate.quad(integrand, a, b, epsabs=1e-13)[0] for a, b in zip(ends, ends[1:]))
+    found = sum(integrate.quad(integrand, a, b, epsabs=1e-13)[0] for a, b in pairwise(ends))
     assert found == pytest.approx(math.exp(-2 * c * max(u, 0)), abs=1e-9)
 
 
@@ -174,8 +180,8 @@ def test_evidence_holds_far_from_the_prior_mean(gap, c):
     [
         1e-10,
         1e-16,
-        pytest.param(1e-20, marks=pytest.mark.xfail(reason="says 0", strict=True)),
-        pytest.param(1e-170, marks=pytest.mark.xfail(reason="says NaN", strict=True)),
+        1e-20,
+        1e-170,
     ],
 )
 def test_evidence_of_a_tiny_input_is_that_of_none(length):
@@ -314,7 +320,7 @@ def check_chain(n_classes, term, n_draws, n_points):
     grid, w, p = grid_posterior(n_classes, term, n_points)
     out = np.empty((n_draws, n_classes, 1))
     rng = np.random.default_rng(5)
-    weight_chain(rng, X_MEMBERS, Y_MEMBERS[n_classes], MEMBERS, term, 40, out)
+    weight_chain(rng, X_MEMBERS, Y_MEMBERS[n_classes], MEMBERS, term, 25, out)
     draws = out[:, :, 0]
     for j in range(n_classes):
         marginal = p.sum(axis=tuple(i for i in range(n_classes) if i != j))
@@ -333,16 +339,18 @@ def check_chain(n_classes, term, n_draws, n_points):
     ("n_classes", "c", "ell", "size"),
     [(2, 0.4, 1.0, 0.0), (2, 1.5, 0.6, 1.0), (3, 0.8, 1.3, 0.0), (3, 0.5, 1.0, 1.0)],
 )
-def test_weights_follow_their_exact_posterior(n_classes, c, ell, size):
+@pytest.mark.parametrize("n_draws", SIZES)
+def test_weights_follow_their_exact_posterior(n_classes, c, ell, size, n_draws):
     term = make_term(some_mean(n_classes, 1, size), c=c, ell=ell, nu=1.4)
-    check_chain(n_classes, term, 20_000, 601 if n_classes == 2 else 121)
+    check_chain(n_classes, term, n_draws, 601 if n_classes == 2 else 121)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("nu", [0.7, 3.0])
-def test_logit_weights_follow_their_exact_posterior(n_classes, nu):
+@pytest.mark.parametrize("n_draws", SIZES)
+def test_logit_weights_follow_their_exact_posterior(n_classes, nu, n_draws):
     term = make_term(np.zeros((n_classes, 1)), nu=nu)._replace(softmax=True)
-    check_chain(n_classes, term, 20_000, 601 if n_classes == 2 else 121)
+    check_chain(n_classes, term, n_draws, 601 if n_classes == 2 else 121)
 
 
 def test_weights_without_known_labels_are_prior_draws():
@@ -369,8 +377,8 @@ def test_extreme_members_give_finite_weights(length, c):
 @pytest.mark.parametrize(
     "length",
     [
-        pytest.param(1e-150, marks=pytest.mark.xfail(reason="never returns", run=False)),
-        pytest.param(1e-18, marks=pytest.mark.xfail(reason="never returns", run=False)),
+        1e-150,
+        1e-18,
         1e-8,
         1.0,
         1e6,

@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import check_estimator
 
 from regbayes.margin.crammer_singer import crammer_singer
 from regbayes.mixture import InfiniteSVM, variational
@@ -323,9 +322,3 @@ def test_errors_name_the_culprit(options, message):
     X, y = xor(20)
     with pytest.raises(ValueError, match=message):
         InfiniteSVM(**options).fit(X, y if options else ["only"] * len(X))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_agrees():
-    check_estimator(InfiniteSVM())

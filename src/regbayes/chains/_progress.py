@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sklearn.callback import AutoPropagatedCallback, ProgressBar
+
 
 class Watch:
     """Tells an estimator's callbacks about chains and sweeps; without an estimator, nobody."""
@@ -38,10 +40,13 @@ def watched(estimator: Any, n_chains: int) -> Iterator[Watch]:
     """
     kept = getattr(estimator, "_skl_callbacks", [])
     callbacks = [*kept, *(estimator.callbacks or [])]
-    if estimator.verbose:
-        # Imported here: rich is not needed by a silent fit.
-        from sklearn.callback import ProgressBar
-
+    inside = hasattr(estimator, "_parent_callback_ctx")  # of a Pipeline, a search...
+    if inside and any(isinstance(own, AutoPropagatedCallback) for own in estimator.callbacks or []):
+        raise TypeError(
+            "a callback that spreads by itself, such as ProgressBar, belongs to the outermost "
+            "estimator: call set_callbacks on the Pipeline or the search instead"
+        )
+    if estimator.verbose and not inside:
         callbacks.append(ProgressBar())
     try:
         estimator.set_callbacks(*callbacks)

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 _REMEDIES = {
+    "Input y contains NaN": "give every row a label, or drop the rows that have none",
     "contains NaN": (
         "fill the gaps, for example with sklearn.impute.SimpleImputer in a Pipeline, or drop "
         "those rows"
@@ -25,6 +26,14 @@ _REMEDIES = {
     "0 sample(s)": "pass at least one row",
     "0 feature(s)": "pass at least one column",
     "Expected 2D array": "one row for each sample and one column for each feature",
+    "features, but": "pass the columns that the model was trained on, in their order",
+    "Unknown label type": (
+        "y must name classes; cut a continuous target into bins, for example with "
+        "sklearn.preprocessing.KBinsDiscretizer"
+    ),
+    "y should be a 1d array": "pass one label for each row; a column of them as y.ravel()",
+    "requires y to be passed": "pass the labels of the training rows as y",
+    "Found array with dim": "one row for each sample: X.reshape(len(X), -1) flattens the rest",
     "could not convert string": (
         "encode text columns, for example with sklearn.preprocessing.OneHotEncoder"
     ),
@@ -59,7 +68,7 @@ def check_labelled_table(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArr
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class, {classes[0]!r}, and a classifier needs two; "
+            f"y has only one class, {classes[0]}, and a classifier needs two; "
             "check that the split or the filter before this did not leave a class out."
         )
     return X, classes, labels.astype(np.int64)

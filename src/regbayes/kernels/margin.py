@@ -174,7 +174,10 @@ def _edge(mode, peak, step, q, gaps):
 
 @kernel
 def _score_gaps(x, label, term, gaps):
-    """Fill `gaps`; returns s and the mean of the own score."""
+    """Fill `gaps`, in units of s unless it is negligible; returns s, or 0, and the own mean score.
+
+    A datum next to the origin has scores that do not vary: its evidence is phi at their means.
+    """
     square = 0.0
     for m in range(x.shape[0]):
         square += x[m] * x[m]
@@ -188,8 +191,11 @@ def _score_gaps(x, label, term, gaps):
             score = 0.0
             for m in range(x.shape[0]):
                 score += term.mean[j, m] * x[m]
-            gaps[i] = (own - term.ell - score) / s
+            gaps[i] = own - term.ell - score
             i += 1
+    if s <= 1e-9 * np.abs(gaps).max():
+        return 0.0, own
+    gaps /= s
     return s, own
 
 
@@ -198,10 +204,10 @@ def log_new_evidence(x, label, term):
     """log of E[phi(label | x, weights)] over the prior of the weights (000, Eq. 18)."""
     if label < 0:
         return 0.0
-    if not np.any(x):
-        return -2.0 * term.c * term.ell  # every score is zero
     gaps = np.empty(term.mean.shape[0] - 1)
     s, _ = _score_gaps(x, label, term, gaps)
+    if s == 0.0:
+        return -2.0 * term.c * max(0.0, -gaps.min())
     q = 2.0 * term.c * s
     sure = _SURE - gaps.min()
     mode = _slack_mode(q, gaps, sure)
@@ -247,10 +253,12 @@ def draw_new_weights(rng, x, label, term, log_evidence, weights):
     for j in range(n_classes):
         for m in range(n_features):
             weights[j, m] = term.mean[j, m] + term.nu * rng.standard_normal()
-    if label < 0 or not np.any(x):
+    if label < 0:
         return
     gaps = np.empty(n_classes - 1)
     s, own_mean = _score_gaps(x, label, term, gaps)
+    if s == 0.0:
+        return
     q = 2.0 * term.c * s
 
     mode = _slack_mode(q, gaps, _SURE - gaps.min())

@@ -150,9 +150,15 @@ def log_left_out(k, distance, parts, components, base):
     n = components.counts[k]
     strength = base.strength + n
     diagonal = _is_diagonal(base.factor)
-    left = _log_spread(k, -strength / (strength - 1.0), diagonal, distance, parts)
-    if not left > -25.0:
+    scale = -strength / (strength - 1.0)
+    least = 1.0 + scale * distance[k]
+    if diagonal:
+        least = 1.0
+        for m in range(parts.shape[0]):
+            least = min(least, 1.0 + scale * parts[m, k])
+    if not least > 1e-10:
         return np.nan
+    left = _log_spread(k, scale, diagonal, distance, parts)
     constant = components.constant[k] + _constant_change(n, base)
     return constant - 0.5 * left + 0.5 * (base.df + n) * left
 

@@ -44,7 +44,7 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         "n_chains": [_COUNT],
         "n_rounds": [_COUNT],
         "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [Integral, None],
+        "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
     }
@@ -221,7 +221,8 @@ class GibbsInfiniteSVM(_SampledMixture):
     n_jobs : int, default=None
         Threads over chains; the result does not depend on it.
     verbose : bool or int, default=False
-        Show a progress bar.
+        Show a progress bar. Inside a Pipeline or a search there is none: set scikit-learn's
+        `ProgressBar` on the outer estimator instead.
     callbacks : list of scikit-learn callbacks, default=None
 
     Attributes
