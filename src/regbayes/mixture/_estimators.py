@@ -70,10 +70,9 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         X, self.classes_, labels = check_labelled_table(self, X, y)
         self._frame = Frame.of(X)
         X = self._frame.enter(X)
-        prior = component_prior(
+        self._prior = component_prior(
             X, self.covariance, self.mean_strength, self.covariance_df, self.covariance_scale
         )
-        self._base = gibbs.make_base(prior)
         table = gibbs.make_table(X, labels, self._base, self.fit_intercept)
         self._label_model = self._classifier(len(self.classes_), table.X1.shape[1])
         model = gibbs.Model(
@@ -160,6 +159,10 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         """
         table = self._new_table(X)
         return gibbs.most_likely_component(table, self._base, self._label_model, self.best_draw_)
+
+    @property
+    def _base(self) -> gibbs.Base:
+        return gibbs.make_base(self._prior)
 
     def _new_table(self, X: Any) -> gibbs.Table:
         check_is_fitted(self)

@@ -161,8 +161,10 @@ def recall(
     classifier: GibbsClassifier, draw: Mapping[str, Any]
 ) -> tuple[Components, LabelTerm, float]:
     """Components, label term and concentration of a recorded draw."""
-    components = Components(*(draw[name] for name in Components._fields))
-    term = classifier.term(draw["nu"], draw["shared_weights"], draw["shared_nu"])
+    # Arrays of a memory-mapped model are read-only, another type to numba: it would compile anew.
+    arrays = {key: np.require(value, requirements="W") for key, value in draw.items()}
+    components = Components(*(arrays[name] for name in Components._fields))
+    term = classifier.term(draw["nu"], arrays["shared_weights"], draw["shared_nu"])
     return components, term, draw["alpha"]
 
 
