@@ -83,7 +83,7 @@ def rows(prepare, inner, by_group: bool, sampler: dict, grids: dict, quick: bool
 
 
 PARKINSONS_GRIDS = {
-    "GiSVM": [{"covariance": ["diag", "full"], "C": [1.0, 10.0], "covariance_scale": [1.0, 0.5]}],
+    "GiSVM": [{"covariance": ["diag", "full"], "C": [1.0, 10.0]}],
     "dpMNL": [{"covariance": ["diag", "full"]}],
     "iSVM": [{"covariance": ["diag", "full"], "C": [1.0, 10.0]}],
 }
@@ -124,8 +124,12 @@ def parkinsons(options: Options) -> None:
         notes=(
             "The paper reports 88.9 ± 1.5 and 85.1 ± 1.3 for GiSVM. Recordings of one subject fall "
             "on both sides of a random fold, so a model is rewarded for recognising subjects: the "
-            "nearest neighbour does little else. The table by subject tells how much of this "
-            "carries over to a person not seen before."
+            "nearest neighbour does little else, and is ahead of every model. The table by subject "
+            "tells how much of this carries over to a person not seen before. GiSVM and iSVM have "
+            "the same grid; GiSVM and the RBF SVM are equal in accuracy, and among the first four "
+            "rows by F1 all differences are within the noise of the folds. With `covariance_scale` "
+            "0.5 added to its grid GiSVM had 92.0 / 89.2: a larger choice on 156 rows, and a worse "
+            "one."
         ),
     )
 
@@ -188,7 +192,12 @@ def protein(options: Options) -> None:
         notes=(
             "The standard deviation is over three seeds on the one published split. Features are "
             "recomputed from the sequences: the original ones are not to be had, so the paper's "
-            "55.8 / 50.1 is not comparable."
+            "55.8 / 50.1 is not comparable. GiSVM and the random forest are within the noise of "
+            "their seeds in accuracy, GiSVM ahead in macro F1; a forest of one seed in an earlier "
+            "trial had 50.4 / 45.6. Tried without a clear gain: full covariance, stronger and weaker weight "
+            "priors, more and longer chains, power transforms, principal components and "
+            "discriminant projections, softer votes. 49 of the 383 test proteins "
+            "are copies of a training protein."
         ),
     )
 
