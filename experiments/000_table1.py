@@ -195,8 +195,8 @@ def protein(options: Options) -> None:
             "55.8 / 50.1 is not comparable. GiSVM and the random forest are within the noise of "
             "their seeds in accuracy, GiSVM ahead in macro F1; a forest of one seed in an earlier "
             "trial had 50.4 / 45.6. Tried without a clear gain: full covariance, stronger and "
-            "weaker weight priors, more and longer chains, power transforms, principal components and "
-            "discriminant projections, softer votes. 49 of the 383 test proteins "
+            "weaker weight priors, more and longer chains, power transforms, principal components "
+            "and discriminant projections, softer votes. 49 of the 383 test proteins "
             "are copies of a training protein."
         ),
     )
