@@ -287,7 +287,7 @@ def test_without_an_intercept_a_boundary_goes_through_the_centre(make):
 def test_without_an_intercept_a_row_at_the_centre_is_fitted():
     X = np.array([[-1.0], [1.0], [3e-18]] * 6)
     y = np.arange(18) % 2
-    gisvm(fit_intercept=False).fit(X, y)
+    assert np.isfinite(gisvm(fit_intercept=False).fit(X, y).predict_proba(X)).all()
 
 
 # Parameters.
