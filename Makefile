@@ -16,6 +16,10 @@ export REGBAYES_DATA ?= $(wildcard ../shared/data)
 	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
 	touch $@
 
+.venv/.installed-peers: .venv/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev,peers]"
+	touch $@
+
 demo: .venv/.installed          ## fit on embedded data, compare with a linear SVM, draw a picture
 	$(BIN)/python -m regbayes.demo
 
@@ -35,10 +39,10 @@ format: .venv/.installed
 check-slow: .venv/.installed    ## statistical suites: enumeration, Geweke, Kolmogorov-Smirnov grids
 	$(BIN)/python -m pytest -m slow --durations=10
 
-reproduce: .venv/.installed     ## make reproduce WHAT=000_table1 [QUICK=1]
+reproduce: .venv/.installed-peers   ## make reproduce WHAT=000_table1 [QUICK=1]
 	$(BIN)/python -m experiments $(WHAT) $(if $(QUICK),--quick)
 
-bench: .venv/.installed         ## ratios against named peers
+bench: .venv/.installed-peers   ## ratios against named peers
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 docs: .venv/.installed-docs     ## HTML in docs/_build/html

@@ -11,7 +11,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from regbayes.kernels._jit import kernel
-from regbayes.kernels.mixture import assign, collect_all, draw_all_weights
+from regbayes.kernels.labels import draw_all_label_weights
+from regbayes.kernels.mixture import assign, collect_all
 from regbayes.margin import GibbsClassifier
 from regbayes.mixture import gibbs
 from regbayes.priors import DirichletProcess, Fixed, NormalInverseGamma, NormalInverseWishart
@@ -80,7 +81,7 @@ def sample_partitions(rng, table, z, n, components, base, term, alpha, most, thi
         for _ in range(thin):
             collect_all(table.X, z, n, components, base)
             _, n = assign(rng, 0, table, z, n, components, base, term, alpha, most)
-            draw_all_weights(rng, table, z, n, components, term)
+            draw_all_label_weights(rng, table.X1, table.y, z, components.weights[:n], term)
         names[:] = -1
         fresh = 0
         code = 0

@@ -1,5 +1,21 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
+from regbayes.data._sequences import (
+    Sequences,
+    SequenceTags,
+    check_sequence_labels,
+    check_sequences,
+    check_step_labels,
+)
 from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
-__all__ = ["Frame", "check_labelled_table", "check_new_table"]
+__all__ = [
+    "Frame",
+    "SequenceTags",
+    "Sequences",
+    "check_labelled_table",
+    "check_new_table",
+    "check_sequence_labels",
+    "check_sequences",
+    "check_step_labels",
+]

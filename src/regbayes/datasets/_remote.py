@@ -1,11 +1,13 @@
-"""Files of the data home: download once, verify by content, write atomically, read one format.
+"""Files of the data home: download once, verify by content, write atomically, read two formats.
 
-Every data set is kept as CSV tables in its own folder of the data home. A table is verified by
-the SHA-256 of what it *says* (see `content_checksum`), so a copy that differs in line endings, in
-trailing zeros or in the order of its columns is still the same table.
+Every data set is kept in its own folder of the data home: as CSV tables, or where these would be
+large (sequences) as arrays in an npz file. Either is verified by the SHA-256 of what it *says*
+(see `content_checksum` and `array_checksum`), so a copy that differs in line endings, in trailing
+zeros, in compression or in the order of its columns is still the same data.
 """
 
 import csv
+import gzip
 import hashlib
 import http.client
 import io
@@ -15,13 +17,24 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 # The cells of a table by column name; every column has one type.
 Columns = dict[str, list[Any]]
+
+# The arrays of an npz file by name.
+NamedArrays = dict[str, NDArray[Any]]
+
+# What the standard library raises at a gzip or zip file that is cut short or something else.
+BAD_ARCHIVE = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError)
 
 # Answers after which the same request may well succeed; any other HTTP error is final.
 TRANSIENT_STATUS = {408, 425, 429, 500, 502, 503, 504}
@@ -69,19 +82,68 @@ def content_checksum(columns: Columns) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` so that a reader sees the old file or the whole new one, never a part."""
+def array_checksum(arrays: NamedArrays) -> str:
+    """SHA-256 of named arrays: names in order, types, shapes and the numbers themselves.
+
+    Examples
+    --------
+    >>> a, b = np.zeros(2), np.ones(3)
+    >>> array_checksum({"b": b, "a": a}) == array_checksum({"a": a, "b": b})
+    True
+    """
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write `content` so that a reader sees the old file or the whole new one, never a part."""
+    data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
         # mkstemp gives 0600; a data home or a results folder may be shared.
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def as_text(content: bytes) -> str:
+    """Text of a downloaded file."""
+    return content.decode("utf-8-sig")
+
+
+def gunzip(content: bytes) -> str:
+    """Text of a downloaded gzip file.
+
+    Examples
+    --------
+    >>> gunzip(gzip.compress(b"one line"))
+    'one line'
+    """
+    try:
+        return as_text(gzip.decompress(content))
+    except BAD_ARCHIVE as error:
+        raise ValueError(f"not a whole gzip file ({error})") from error
+
+
+def unzip(content: bytes) -> dict[str, bytes]:
+    """Files of a downloaded zip archive by their names without folders."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return {
+                PurePosixPath(member.filename).name: archive.read(member)
+                for member in archive.infolist()
+                if not member.is_dir()
+            }
+    except BAD_ARCHIVE as error:
+        raise ValueError(f"not a whole zip archive ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -97,21 +159,25 @@ class RemoteFile:
         Seconds before the second attempt, doubled before each further one.
     timeout : float, default=30.0
         Seconds to wait for the server.
+    unpack : callable, default=as_text
+        Makes of the bytes what `RemoteDataset.parse` takes; raises ValueError at bytes it does
+        not understand.
     """
 
     url: str
     attempts: int = 3
     pause: float = 1.0
     timeout: float = 30.0
+    unpack: Callable[[bytes], Any] = as_text
 
-    def read(self) -> str:
-        """Text of the file; a `DatasetError` says why it could not be had."""
+    def read(self) -> Any:
+        """The file, unpacked; a `DatasetError` says why it could not be had."""
         for attempt in range(self.attempts):
             if attempt:
                 time.sleep(self.pause * 2 ** (attempt - 1))
             try:
                 with urllib.request.urlopen(self.url, timeout=self.timeout) as response:
-                    return response.read().decode("utf-8-sig")
+                    return self.unpack(response.read())
             except urllib.error.HTTPError as error:
                 failure: Exception = error
                 if error.code not in TRANSIENT_STATUS:
@@ -144,12 +210,21 @@ def read_columns(text: str, types: Mapping[str, Callable[[str], Any]]) -> Column
     return columns
 
 
+def _compare(found: str, expected: str) -> None:
+    if found != expected:
+        raise ValueError(f"its content has SHA-256 {found}, not the expected {expected}")
+
+
 @dataclass(frozen=True)
 class Table:
     """One CSV file of a data set: the type of each column, and the checksum of its content."""
 
     types: Mapping[str, Callable[[str], Any]]
     sha256: str
+
+    def load(self, path: Path) -> Columns:
+        """Typed columns of a CSV file, verified; a ValueError says what is wrong."""
+        return self.read(path.read_text(encoding="utf-8-sig"))
 
     def read(self, text: str) -> Columns:
         """Typed columns of a CSV text, verified; a ValueError says what is wrong."""
@@ -167,9 +242,44 @@ class Table:
         return text.getvalue()
 
     def verify(self, columns: Columns) -> None:
-        found = content_checksum(columns)
-        if found != self.sha256:
-            raise ValueError(f"its content has SHA-256 {found}, not the expected {self.sha256}")
+        _compare(content_checksum(columns), self.sha256)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One npz file of a data set: the type of each array, and the checksum of their content.
+
+    The checksums were computed from copies in this form, not from downloads (decision 005). So the
+    types are integers, text, and float32: decimals as printed in the originals are the same float32
+    whoever parsed them.
+    """
+
+    types: Mapping[str, str]
+    sha256: str
+
+    def load(self, path: Path) -> NamedArrays:
+        """Arrays of an npz file, verified; other arrays of the file are left out."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = self._typed(stored)
+        except BAD_ARCHIVE as error:
+            raise ValueError(f"not a whole npz file ({error})") from error
+        _compare(array_checksum(arrays), self.sha256)
+        return arrays
+
+    def write(self, arrays: NamedArrays) -> bytes:
+        """Content of an npz file of verified arrays."""
+        typed: dict[str, Any] = self._typed(arrays)
+        _compare(array_checksum(typed), self.sha256)
+        content = io.BytesIO()
+        np.savez_compressed(content, **typed)
+        return content.getvalue()
+
+    def _typed(self, arrays: Mapping[str, NDArray[Any]]) -> NamedArrays:
+        missing = set(self.types) - set(arrays)
+        if missing:
+            raise ValueError(f"array(s) {sorted(missing)} are missing")
+        return {name: np.asarray(arrays[name], kind) for name, kind in self.types.items()}
 
 
 @dataclass(frozen=True)
@@ -180,23 +290,23 @@ class RemoteDataset:
     ----------
     folder : str
         Name of the folder in the data home.
-    tables : mapping of file name to Table
+    tables : mapping of file name to Table or Arrays
     sources : tuple of RemoteFile
         The published originals.
     parse : callable
-        Takes the text of each source, in order; returns the columns of each table by file name.
-        It raises ValueError at text it does not understand.
+        Takes each source, unpacked, in order; returns the columns or arrays of each table by file
+        name. It raises ValueError at a source it does not understand.
     """
 
     folder: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, Table | Arrays]
     sources: tuple[RemoteFile, ...]
-    parse: Callable[..., dict[str, Columns]]
+    parse: Callable[..., dict[str, Any]]
 
     def load(
         self, data_home: str | os.PathLike[str] | None, download_if_missing: bool
-    ) -> dict[str, Columns]:
-        """Verified columns of each table by file name, downloaded first where one is absent."""
+    ) -> dict[str, Any]:
+        """Verified content of each table by file name, downloaded first where one is absent."""
         folder = get_data_home(data_home) / self.folder
         missing = [name for name in self.tables if not (folder / name).is_file()]
         if missing and not download_if_missing:
@@ -210,7 +320,7 @@ class RemoteDataset:
         loaded = {}
         for name, table in self.tables.items():
             try:
-                loaded[name] = table.read((folder / name).read_text(encoding="utf-8-sig"))
+                loaded[name] = table.load(folder / name)
             except ValueError as error:
                 raise DatasetError(
                     f"{folder / name} is damaged or of another version: {error}. "
@@ -224,14 +334,15 @@ class RemoteDataset:
             "by hand; an existing copy elsewhere is found through data_home or REGBAYES_DATA."
         )
         try:
-            columns = self.parse(*(source.read() for source in self.sources))
-            texts = {name: table.write(columns[name]) for name, table in self.tables.items()}
+            parsed = self.parse(*(source.read() for source in self.sources))
+            files = {name: table.write(parsed[name]) for name, table in self.tables.items()}
         except DatasetError as error:
             raise DatasetError(f"{error}. {remedy}") from error
         except ValueError as error:
-            urls = " and ".join(source.url for source in self.sources)
+            first, *others = (source.url for source in self.sources)
+            urls = f"{first} and {len(others)} more" if others else first
             raise DatasetError(
                 f"the download from {urls} is incomplete or has changed: {error}. {remedy}"
             ) from error
-        for name, text in texts.items():
-            write_atomically(folder / name, text)
+        for name, content in files.items():
+            write_atomically(folder / name, content)

@@ -11,6 +11,8 @@ from pathlib import Path
 from numba import njit
 
 kernel = njit(cache=True, nogil=True, error_model="numpy")
+# For inner products: lets a product and a sum become one instruction, which rounds once less.
+fused_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
 
 def forget_stale_code(folder: Path) -> None:

@@ -65,3 +65,21 @@ def draw_new_label_weights(rng, x, label, term, log_evidence, weights):
         draw_new_logit_weights(rng, x, label, term.nu, weights)
     else:
         draw_new_weights(rng, x, label, term, log_evidence, weights)
+
+
+@kernel
+def draw_all_label_weights(rng, X, y, z, weights, term):
+    """One pass over the weights of every component given the assignments (000, Eqs. 19-23)."""
+    n_points, n_components = z.shape[0], weights.shape[0]
+    members = np.empty(n_points, dtype=np.int64)
+    ends = np.zeros(n_components + 1, dtype=np.int64)
+    for d in range(n_points):
+        ends[z[d] + 1] += 1
+    for k in range(n_components):
+        ends[k + 1] += ends[k]
+    starts = ends[:n_components].copy()
+    for d in range(n_points):
+        members[starts[z[d]]] = d
+        starts[z[d]] += 1
+    for k in range(n_components):
+        draw_label_weights(rng, X, y, members[ends[k] : ends[k + 1]], weights[k], term)

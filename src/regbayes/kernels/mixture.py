@@ -14,7 +14,6 @@ import numpy as np
 from regbayes.kernels._jit import kernel
 from regbayes.kernels.labels import (
     add_log_labels,
-    draw_label_weights,
     draw_new_label_weights,
     log_label,
     log_label_evidence,
@@ -439,26 +438,6 @@ def _log_left_out_afresh(d, table, z, components, base):
     out, distance = np.empty(1), np.empty(1)
     log_gates(table.X[d], 1, lone, base, out, distance, np.empty((n_features, 1)))
     return out[0] - lone.log_size[0]
-
-
-@kernel
-def draw_all_weights(rng, table, z, n_components, components, term):
-    """The weights of every component given the assignments (000, Eqs. 19-23)."""
-    n_points = z.shape[0]
-    members = np.empty(n_points, dtype=np.int64)
-    ends = np.zeros(n_components + 1, dtype=np.int64)
-    for d in range(n_points):
-        ends[z[d] + 1] += 1
-    for k in range(n_components):
-        ends[k + 1] += ends[k]
-    starts = ends[:n_components].copy()
-    for d in range(n_points):
-        members[starts[z[d]]] = d
-        starts[z[d]] += 1
-    for k in range(n_components):
-        draw_label_weights(
-            rng, table.X1, table.y, members[ends[k] : ends[k + 1]], components.weights[k], term
-        )
 
 
 @kernel

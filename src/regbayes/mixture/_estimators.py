@@ -18,8 +18,7 @@ from regbayes import chains
 from regbayes.data import Frame, check_labelled_table, check_new_table
 from regbayes.margin import GibbsClassifier, check_scale
 from regbayes.mixture import gibbs
-from regbayes.mixture._prior import component_prior
-from regbayes.priors import as_concentration_prior
+from regbayes.priors import as_concentration_prior, gaussian_prior
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -70,7 +69,7 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         X, self.classes_, labels = check_labelled_table(self, X, y)
         self._frame = Frame.of(X)
         X = self._frame.enter(X)
-        self._prior = component_prior(
+        self._prior = gaussian_prior(
             X, self.covariance, self.mean_strength, self.covariance_df, self.covariance_scale
         )
         table = gibbs.make_table(X, labels, self._base, self.fit_intercept)

@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from regbayes import chains
 from regbayes.data import Frame, check_labelled_table, check_new_table
 from regbayes.mixture import variational
-from regbayes.mixture._prior import component_prior
-from regbayes.priors import as_concentration_prior
+from regbayes.priors import as_concentration_prior, gaussian_prior
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -187,7 +186,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         X, self.classes_, labels = check_labelled_table(self, X, y)
         self._frame = Frame.of(X)
         X = self._frame.enter(X)
-        prior = component_prior(
+        prior = gaussian_prior(
             X, self.covariance, self.mean_strength, self.covariance_df, self.covariance_scale
         )
         self._prior = variational.make_prior(prior)

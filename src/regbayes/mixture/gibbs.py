@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regbayes.kernels.labels import LabelTerm
+from regbayes.kernels.labels import LabelTerm, draw_all_label_weights
 from regbayes.kernels.mixture import (
     Base,
     Components,
@@ -24,7 +24,6 @@ from regbayes.kernels.mixture import (
     add_votes,
     assign,
     collect_all,
-    draw_all_weights,
     log_base_density,
     log_joint_data,
     nearest_components,
@@ -122,8 +121,13 @@ def draw_assignments(model: Model, rng: np.random.Generator, state: State) -> St
 def draw_weights(model: Model, rng: np.random.Generator, state: State) -> State:
     """weights | z, by augmentation (margin) or elliptical slices (softmax)."""
     for _ in range(model.weight_passes):
-        draw_all_weights(
-            rng, model.table, state.z, state.n_components, state.components, state.term
+        draw_all_label_weights(
+            rng,
+            model.table.X1,
+            model.table.y,
+            state.z,
+            state.components.weights[: state.n_components],
+            state.term,
         )
     return state
 

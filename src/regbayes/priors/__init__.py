@@ -3,6 +3,8 @@
 from regbayes.priors.concentration import Fixed, GammaPrior, as_concentration_prior
 from regbayes.priors.dirichlet import Dirichlet
 from regbayes.priors.dirichlet_process import DirichletProcess
+from regbayes.priors.gaussian import gaussian_prior
+from regbayes.priors.hierarchical import HierarchicalDirichlet, Transitions
 from regbayes.priors.normal_inverse_gamma import NormalInverseGamma
 from regbayes.priors.normal_inverse_wishart import NormalInverseWishart
 from regbayes.priors.stick_breaking import StickBreaking
@@ -12,8 +14,11 @@ __all__ = [
     "DirichletProcess",
     "Fixed",
     "GammaPrior",
+    "HierarchicalDirichlet",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "StickBreaking",
+    "Transitions",
     "as_concentration_prior",
+    "gaussian_prior",
 ]

@@ -1,0 +1,5 @@
+"""Sequences with hidden states, as many as the data ask for."""
+
+from regbayes.hmm._estimators import InfiniteHMM, MaxMarginInfiniteHMM
+
+__all__ = ["InfiniteHMM", "MaxMarginInfiniteHMM"]

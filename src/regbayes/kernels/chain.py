@@ -1,0 +1,398 @@
+"""Hidden Markov chains, one sequence at a time: filter, smooth, draw, find the best path.
+
+A chain is `start[K]`, `transitions[K, K]` (rows sum to one; zeros are welcome) and
+`log_likelihoods[T, K]`, all that these kernels know of emissions. :mod:`regbayes.kernels.batch`
+runs them over many sequences.
+
+The fast recursions work with scaled probabilities and say when an underflow might have mattered;
+then the slow ones, in logarithms, take over. An impossible sequence has log-likelihood -inf, no
+posterior (zeros) and no path (-1).
+"""
+
+import math
+
+import numpy as np
+
+from regbayes.kernels._jit import fused_kernel, kernel
+
+_LEAST = 1e-280  # below, products lose digits
+_FLOOR = 1e-290  # a filtered probability that may have lost its value
+_POWERS = 2.0 ** np.arange(-1022, 2)
+_MATTERS = 1e-15  # share of the posterior that may be lost unseen
+
+
+@fused_kernel
+def scale_likelihoods(log_likelihoods, likelihoods, shifts):
+    """Likelihoods with a maximum of one in every row, and the logarithms of the units.
+
+    exp by Cody & Waite's reduction and Moshier's rational function (Cephes), which a compiler can
+    vectorise; the library's is a call. Off by one unit in the last place at most.
+    """
+    n_steps, n_states = log_likelihoods.shape
+    for t in range(n_steps):
+        best = -np.inf
+        for k in range(n_states):
+            best = max(best, log_likelihoods[t, k])
+        shifts[t] = best if best > -np.inf else 0.0
+        for k in range(n_states):
+            x = max(log_likelihoods[t, k] - shifts[t], -708.0)
+            n = np.floor(x * 1.4426950408889634 + 0.5)
+            r = (x - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
+            rr = r * r
+            p = 1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2
+            p = r * (p * rr + 1.0)
+            q = 3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3
+            q = (q * rr + 2.27265548208155028766e-1) * rr + 2.0
+            value = (1.0 + 2.0 * p / (q - p)) * _POWERS[np.int64(n) + 1022]
+            likelihoods[t, k] = value if x > -708.0 else 0.0
+
+
+@fused_kernel
+def filter_scaled(start, transitions, likelihoods, filtered, totals):
+    """p(z_t | x_1..t) into `filtered` and p(x_t | x_1..t-1) into `totals`; false if unsafe.
+
+    `likelihoods[t]` may be in any unit, best with a maximum of one. A probability that underflows
+    is lost to all later steps; the lost paths can gain on the others by 1 / total a step at most,
+    which bounds what they would hold now. When every transition is possible, mass comes back
+    from the other states at once and the loss cannot build up.
+    """
+    n_steps, n_states = likelihoods.shape
+    mixes = transitions.min() > 1e-90
+    lost = 0.0
+    for t in range(n_steps):
+        row = filtered[t]
+        if t == 0:
+            for j in range(n_states):
+                row[j] = start[j]
+        else:
+            _push(filtered[t - 1], transitions, row)
+        least = 1.0
+        if not mixes:
+            for j in range(n_states):
+                if row[j] > 0.0:
+                    least = min(least, row[j] * likelihoods[t, j])
+        total = 0.0
+        for j in range(n_states):
+            row[j] *= likelihoods[t, j]
+            total += row[j]
+        if not total > (1e-180 if mixes else _LEAST):
+            return False
+        if not mixes:
+            if least < _FLOOR * total:
+                lost += n_states * _FLOOR
+            lost /= min(total, 1.0)
+            if lost > _MATTERS:
+                return False
+        totals[t] = total
+        gain = 1.0 / total
+        for j in range(n_states):
+            row[j] *= gain
+    return True
+
+
+@fused_kernel
+def _push(values, matrix, out):
+    """`values @ matrix`, four rows at a time so that `out` stays in registers."""
+    n = values.shape[0]
+    m = out.shape[0]
+    for j in range(m):
+        out[j] = 0.0
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
+        for j in range(m):
+            out[j] += (a * matrix[i, j] + b * matrix[i + 1, j]) + (
+                c * matrix[i + 2, j] + d * matrix[i + 3, j]
+            )
+        i += 4
+    while i < n:
+        a = values[i]
+        for j in range(m):
+            out[j] += a * matrix[i, j]
+        i += 1
+
+
+@fused_kernel
+def smooth_scaled(transposed, likelihoods, totals, filtered, moves):
+    """p(z_t | x_1..T) in place of `filtered`; adds to `moves[i, j]`, unless it is empty.
+
+    Sums over t of p(z_t = i, z_t+1 = j | x) are `transitions * moves`. `transposed` is the
+    transposed transition matrix, so that memory is read in order.
+    """
+    n_steps, n_states = filtered.shape
+    count = moves.shape[0] > 0
+    back = np.ones(n_states)  # p(x_t+1..T | z_t) / p(x_t+1..T | x_1..t), at most 1 / filtered
+    ahead = np.empty(n_states)
+    for t in range(n_steps - 2, -1, -1):
+        gain = 1.0 / totals[t + 1]
+        for j in range(n_states):
+            ahead[j] = back[j] * likelihoods[t + 1, j] * gain
+        _push(ahead, transposed, back)
+        row = filtered[t]
+        if count:
+            for i in range(n_states):
+                if row[i] > 0.0:
+                    for j in range(n_states):
+                        moves[i, j] += row[i] * ahead[j]
+        total = 0.0
+        for i in range(n_states):
+            # Where no path comes, `back` may be infinite.
+            back[i] = back[i] if row[i] > 0.0 else 0.0
+            row[i] *= back[i]
+            total += row[i]
+        gain = 1.0 / total
+        for i in range(n_states):
+            row[i] *= gain
+
+
+@kernel
+def filter_log(start, ranked, order, cuts, sliced, log_likelihoods, log_filtered):
+    """log p(z_t | x_1..t) up to a constant for each t, the largest 0; returns log p(x).
+
+    Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[i]` has
+    row i in descending order and `order[i]` the states it belongs to, so that the others cost
+    nothing. When `sliced`, every transition that may be taken weighs the same: the slice variable
+    has used up its probability (Van Gael et al. 2008; the printed Eq. 25 of 000 counts it twice).
+    """
+    n_steps, n_states = log_likelihoods.shape
+    log_total = 0.0
+    ahead = np.empty(n_states)
+    reached = np.empty(n_states, dtype=np.bool_)
+    for t in range(n_steps):
+        row = log_filtered[t]
+        if t == 0:
+            for j in range(n_states):
+                row[j] = -np.inf
+                if start[j] > cuts[0]:
+                    row[j] = log_likelihoods[0, j] + (0.0 if sliced else math.log(start[j]))
+        else:
+            last = log_filtered[t - 1]
+            for j in range(n_states):
+                ahead[j] = 0.0
+                reached[j] = False
+            for i in range(n_states):
+                if last[i] == -np.inf:
+                    continue
+                weight = math.exp(last[i])
+                for r in range(n_states):
+                    p = ranked[i, r]
+                    if p <= cuts[t]:
+                        break
+                    ahead[order[i, r]] += weight if sliced else weight * p
+                    reached[order[i, r]] = True
+            for j in range(n_states):
+                row[j] = -np.inf
+                if reached[j]:
+                    log_ahead = math.log(ahead[j]) if ahead[j] > 1e-250 else -np.inf
+                    if ahead[j] <= 1e-250:  # reached from unlikely states only
+                        log_ahead = _log_ahead(last, ranked, order, cuts[t], sliced, j)
+                    row[j] = log_ahead + log_likelihoods[t, j]
+        best = row.max()
+        if not best > -np.inf:
+            return -np.inf
+        log_total += best
+        for j in range(n_states):
+            row[j] -= best
+    total = 0.0
+    for j in range(n_states):
+        total += math.exp(log_filtered[n_steps - 1, j])
+    return log_total + math.log(total)
+
+
+@kernel
+def _log_ahead(last, ranked, order, cut, sliced, j):
+    """log of the mass that enters state j, by logarithms throughout."""
+    n_states = last.shape[0]
+    total = -np.inf
+    for i in range(n_states):
+        if last[i] == -np.inf:
+            continue
+        for r in range(n_states):
+            if ranked[i, r] <= cut:
+                break
+            if order[i, r] == j:
+                term = last[i] + (0.0 if sliced else math.log(ranked[i, r]))
+                high, low = max(total, term), min(total, term)
+                total = high + math.log1p(math.exp(low - high))
+    return total
+
+
+@kernel
+def smooth_log(log_transitions, log_likelihoods, log_filtered, moves):
+    """p(z_t | x_1..T) in place of `log_filtered`; moves as in `smooth_scaled`, but complete."""
+    n_steps, n_states = log_filtered.shape
+    count = moves.shape[0] > 0
+    back = np.zeros(n_states)
+    ahead = np.empty(n_states)
+    to_shares(log_filtered[n_steps - 1])
+    for t in range(n_steps - 2, -1, -1):
+        for j in range(n_states):
+            ahead[j] = back[j] + log_likelihoods[t + 1, j]
+        row = log_filtered[t]
+        best = -np.inf
+        for i in range(n_states):
+            high = -np.inf
+            for j in range(n_states):
+                high = max(high, log_transitions[i, j] + ahead[j])
+            back[i] = high
+            if high > -np.inf:
+                total = 0.0
+                for j in range(n_states):
+                    total += math.exp(log_transitions[i, j] + ahead[j] - high)
+                back[i] += math.log(total)
+            best = max(best, row[i] + back[i])
+        if count:
+            total = 0.0
+            for i in range(n_states):
+                total += math.exp(row[i] + back[i] - best)
+            shift = best + math.log(total)
+            for i in range(n_states):
+                if row[i] > -np.inf:
+                    for j in range(n_states):
+                        moves[i, j] += math.exp(row[i] + log_transitions[i, j] + ahead[j] - shift)
+        for i in range(n_states):
+            row[i] += back[i]
+            back[i] -= best
+        to_shares(row)
+
+
+@kernel
+def to_shares(weights):
+    """exp(weights), normalised, in place."""
+    best = weights.max()
+    total = 0.0
+    for i in range(weights.shape[0]):
+        weights[i] = math.exp(weights[i] - best)
+        total += weights[i]
+    for i in range(weights.shape[0]):
+        weights[i] /= total
+
+
+@kernel
+def draw_path(transitions, filtered, uniforms, path):
+    """A path from its posterior, backwards from `filtered` (Scott 2002)."""
+    n_steps, n_states = filtered.shape
+    weights = np.empty(n_states)
+    for t in range(n_steps - 1, -1, -1):
+        total = 0.0
+        for i in range(n_states):
+            weights[i] = filtered[t, i]
+            if t < n_steps - 1:
+                weights[i] *= transitions[i, path[t + 1]]
+            total += weights[i]
+        path[t] = _at(weights, uniforms[t] * total)
+
+
+@kernel
+def draw_path_log(transitions, cuts, sliced, log_filtered, uniforms, path):
+    """A path from its posterior, backwards from `log_filtered`, along transitions above `cuts`."""
+    n_steps, n_states = log_filtered.shape
+    weights = np.empty(n_states)
+    for t in range(n_steps - 1, -1, -1):
+        best = -np.inf
+        for i in range(n_states):
+            weights[i] = log_filtered[t, i]
+            if t < n_steps - 1:
+                p = transitions[i, path[t + 1]]
+                if p <= cuts[t + 1]:
+                    weights[i] = -np.inf
+                elif not sliced:
+                    weights[i] += math.log(p)
+            best = max(best, weights[i])
+        total = 0.0
+        for i in range(n_states):
+            weights[i] = math.exp(weights[i] - best) if weights[i] > -np.inf else 0.0
+            total += weights[i]
+        path[t] = _at(weights, uniforms[t] * total)
+
+
+@kernel
+def _at(weights, threshold):
+    """The first index at which the running sum of `weights` exceeds the threshold."""
+    running = 0.0
+    last = -1
+    for i in range(weights.shape[0]):
+        if weights[i] > 0.0:
+            running += weights[i]
+            last = i
+            if running > threshold:
+                break
+    return last
+
+
+@kernel
+def most_likely_path(log_start, log_transitions, log_likelihoods, pointers, path):
+    """The path of highest posterior probability (Viterbi); returns log p(path, x)."""
+    n_steps, n_states = log_likelihoods.shape
+    score = log_start + log_likelihoods[0]
+    best = np.empty(n_states)
+    for t in range(1, n_steps):
+        for j in range(n_states):
+            best[j] = -np.inf
+            pointers[t, j] = 0
+        for i in range(n_states):
+            for j in range(n_states):
+                value = score[i] + log_transitions[i, j]
+                if value > best[j]:
+                    best[j] = value
+                    pointers[t, j] = i
+        for j in range(n_states):
+            score[j] = best[j] + log_likelihoods[t, j]
+    state = score.argmax()
+    total = score[state]
+    if not total > -np.inf:
+        path[:] = -1
+        return total
+    for t in range(n_steps - 1, -1, -1):
+        path[t] = state
+        state = pointers[t, state]
+    return total
+
+
+@kernel
+def draw_slices(start, transitions, starts, path, uniforms, cuts):
+    """Slices u_t ~ U(0, p(z_t | z_t-1)) of all sequences into `cuts`; returns the smallest."""
+    least = 1.0
+    for s in range(starts.shape[0] - 1):
+        for t in range(starts[s], starts[s + 1]):
+            p = start[path[t]] if t == starts[s] else transitions[path[t - 1], path[t]]
+            cuts[t] = uniforms[t] * p
+            least = min(least, cuts[t])
+    return least
+
+
+@kernel
+def count_transitions(starts, path, first, counts):
+    """Adds the first states to `first[K]` and the transitions to `counts[K, K]`."""
+    for s in range(starts.shape[0] - 1):
+        for t in range(starts[s], starts[s + 1]):
+            if t == starts[s]:
+                first[path[t]] += 1
+            else:
+                counts[path[t - 1], path[t]] += 1
+
+
+@kernel
+def advance(is_first, start, matrices, ends, log_likelihoods, filtered):
+    """p(z_t | x_1..t) from p(z_t-1 | x_1..t-1), in place, for several chains side by side.
+
+    Chain d has the states `ends[d]:ends[d + 1]` and its matrix follows the others in `matrices`.
+    """
+    at = 0
+    for d in range(ends.shape[0] - 1):
+        low, high = ends[d], ends[d + 1]
+        n_states = high - low
+        ahead = np.zeros(n_states)
+        for j in range(n_states):
+            if is_first:
+                ahead[j] = start[low + j]
+            else:
+                for i in range(n_states):
+                    ahead[j] += filtered[low + i] * matrices[at + i * n_states + j]
+        for j in range(n_states):
+            filtered[low + j] = math.log(ahead[j]) + log_likelihoods[low + j]
+        if filtered[low:high].max() > -np.inf:
+            to_shares(filtered[low:high])
+        else:  # impossible under this draw, which forgets the step
+            filtered[low:high] = ahead
+        at += n_states * n_states

@@ -1,0 +1,167 @@
+"""What the states of a chain say about the observations: likelihoods, and draws of parameters.
+
+A row of NaN (or a symbol of -1) is unobserved: it has likelihood one and counts for nothing.
+Likelihoods read parameters with the states as the last axis, which the compiler vectorises.
+"""
+
+import math
+
+import numpy as np
+
+from regbayes.kernels._jit import fused_kernel, kernel
+from regbayes.kernels.linalg import cholesky
+from regbayes.kernels.random import draw_gamma, draw_inverse_wishart
+
+
+@fused_kernel
+def full_log_likelihoods(X, whitener, center, constant, out):
+    """log N(x_t; state k) = constant[k] - |whitener[:, :, k] x - center[:, k]|^2 / 2."""
+    n_features, n_states = center.shape
+    white = np.empty(n_states)
+    for t in range(X.shape[0]):
+        row = out[t]
+        if math.isnan(X[t, 0]):
+            row[:] = 0.0
+            continue
+        for k in range(n_states):
+            row[k] = constant[k]
+        for i in range(n_features):
+            for k in range(n_states):
+                white[k] = -center[i, k]
+            for j in range(i + 1):
+                x = X[t, j]
+                for k in range(n_states):
+                    white[k] += whitener[i, j, k] * x
+            for k in range(n_states):
+                row[k] -= 0.5 * white[k] * white[k]
+
+
+@fused_kernel
+def diagonal_log_likelihoods(X, precision_root, center, constant, out):
+    """The same with independent features: whitener[i, i, k] is precision_root[i, k]."""
+    n_features, n_states = center.shape
+    for t in range(X.shape[0]):
+        row = out[t]
+        if math.isnan(X[t, 0]):
+            row[:] = 0.0
+            continue
+        for k in range(n_states):
+            row[k] = constant[k]
+        for i in range(n_features):
+            x = X[t, i]
+            for k in range(n_states):
+                white = precision_root[i, k] * x - center[i, k]
+                row[k] -= 0.5 * white * white
+
+
+@fused_kernel
+def poisson_log_likelihoods(X, log_rates, constant, out):
+    """log Poisson(x_t; state k) = constant[k] + sum_i x_i log_rates[i, k] - log x_i!."""
+    n_features, n_states = log_rates.shape
+    for t in range(X.shape[0]):
+        row = out[t]
+        if math.isnan(X[t, 0]):
+            row[:] = 0.0
+            continue
+        for k in range(n_states):
+            row[k] = constant[k]
+        for i in range(n_features):
+            x = X[t, i]
+            log_factorial = math.lgamma(x + 1.0)
+            for k in range(n_states):
+                row[k] += x * log_rates[i, k] - log_factorial
+
+
+@kernel
+def categorical_log_likelihoods(codes, log_probabilities, out):
+    """log p(symbol | state k) = log_probabilities[symbol, k]."""
+    for t in range(codes.shape[0]):
+        if codes[t] < 0:
+            out[t] = 0.0
+        else:
+            out[t] = log_probabilities[codes[t]]
+
+
+@kernel
+def _averages(X, z, counts, averages):
+    """How many rows each state has seen, and their averages."""
+    n_states, n_features = averages.shape
+    for t in range(X.shape[0]):
+        if not math.isnan(X[t, 0]):
+            counts[z[t]] += 1
+            for i in range(n_features):
+                averages[z[t], i] += X[t, i]
+    for k in range(n_states):
+        if counts[k] > 0:
+            for i in range(n_features):
+                averages[k, i] /= counts[k]
+
+
+@kernel
+def draw_full(rng, X, z, mean, strength, df, scale, means, factors):
+    """Means and Cholesky factors of covariances from their normal-inverse-Wishart posteriors."""
+    n_states, n_features = means.shape
+    counts = np.zeros(n_states, dtype=np.int64)
+    averages = np.zeros((n_states, n_features))
+    _averages(X, z, counts, averages)
+    factors[:] = 0.0
+    gap = np.empty(n_features)
+    for t in range(X.shape[0]):
+        if not math.isnan(X[t, 0]):
+            k = z[t]
+            for i in range(n_features):
+                gap[i] = X[t, i] - averages[k, i]
+                for j in range(i + 1):
+                    factors[k, i, j] += gap[i] * gap[j]
+    for k in range(n_states):
+        n = counts[k]
+        total = strength + n
+        for i in range(n_features):
+            gap[i] = averages[k, i] - mean[i]
+            for j in range(i + 1):
+                factors[k, i, j] += scale[i, j] + strength * n / total * gap[i] * gap[j]
+        cholesky(factors[k], factors[k])
+        draw_inverse_wishart(rng, df + n, factors[k], factors[k])
+        for i in range(n_features):
+            means[k, i] = mean[i] + n / total * gap[i]
+        for j in range(n_features):
+            noise = rng.standard_normal() / math.sqrt(total)
+            for i in range(j, n_features):
+                means[k, i] += factors[k, i, j] * noise
+
+
+@kernel
+def draw_diagonal(rng, X, z, mean, strength, df, scale, means, deviations):
+    """Means and standard deviations from their normal-inverse-gamma posteriors."""
+    n_states, n_features = means.shape
+    counts = np.zeros(n_states, dtype=np.int64)
+    averages = np.zeros((n_states, n_features))
+    _averages(X, z, counts, averages)
+    deviations[:] = 0.0
+    for t in range(X.shape[0]):
+        if not math.isnan(X[t, 0]):
+            for i in range(n_features):
+                deviations[z[t], i] += (X[t, i] - averages[z[t], i]) ** 2
+    for k in range(n_states):
+        n = counts[k]
+        total = strength + n
+        for i in range(n_features):
+            gap = averages[k, i] - mean[i]
+            sum_of_squares = deviations[k, i] + scale[i] + strength * n / total * gap * gap
+            variance = sum_of_squares / (2.0 * draw_gamma(rng, 0.5 * (df + n)))
+            deviations[k, i] = math.sqrt(variance)
+            noise = rng.standard_normal() * math.sqrt(variance / total)
+            means[k, i] = mean[i] + n / total * gap + noise
+
+
+@kernel
+def draw_poisson_rates(rng, X, z, shape, rate, rates):
+    """Rates from their gamma posteriors."""
+    n_states, n_features = rates.shape
+    counts = np.zeros(n_states, dtype=np.int64)
+    averages = np.zeros((n_states, n_features))
+    _averages(X, z, counts, averages)
+    for k in range(n_states):
+        for i in range(n_features):
+            total = counts[k] * averages[k, i]
+            rates[k, i] = draw_gamma(rng, shape[i] + total) / (rate[i] + counts[k])
