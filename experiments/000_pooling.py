@@ -56,7 +56,7 @@ def purity(data, short: dict) -> str:
 def run(options: Options) -> None:
     data = fetch_parkinsons()
     short = {"n_draws": 5, "burn_in": 5} if options.quick else {}
-    # The defaults were settled on the folds of seeds 0 to 4 and frozen; these were drawn once, after.
+    # Defaults were settled on the folds of seeds 0 to 4 and frozen; these were drawn once, after.
     repeats = range(100, 101 if options.quick else 105)
     kinds = {
         "random": [

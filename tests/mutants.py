@@ -21,6 +21,23 @@ MIXTURE_CHAIN = (
     "regbayes.margin",
     "regbayes.mixture.gibbs",
 )
+# By the module that is changed: only what depends on it has to be compiled again.
+HMM_CHAINS = {
+    chain[0]: chain
+    for chain in [
+        ("regbayes.kernels.chain", "regbayes.kernels.batch", "regbayes.hmm.beam"),
+        (
+            "regbayes.kernels.hdp",
+            "regbayes.priors.hierarchical",
+            "regbayes.priors",
+            "regbayes.hmm.beam",
+        ),
+        ("regbayes.priors.hierarchical", "regbayes.priors", "regbayes.hmm.beam"),
+        ("regbayes.kernels.votes", "regbayes.hmm.beam"),
+        ("regbayes.hmm.beam",),
+        ("regbayes.kernels.emissions", "regbayes.hmm.emissions"),
+    ]
+}
 
 
 def mutant(chain: tuple[str, ...], module: str, old: str, new: str, folder: Path) -> ModuleType:

@@ -1,5 +1,6 @@
 """The checks of sequence estimators: four that pass, and many broken ones that are caught."""
 
+import sys
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -54,7 +55,7 @@ class StepLabeller(BaseEstimator):
     }
 
     def __init__(
-        self, values="continuous", missing=True, n_draws=3, random_state=None, n_jobs=None
+        self, values="continuous", missing=True, n_draws=2, random_state=None, n_jobs=None
     ):
         self.values = values
         self.missing = missing
@@ -109,8 +110,10 @@ class StepLabeller(BaseEstimator):
         batch, shares = self._shares(X, lengths)
         return batch.give_back(self.classes_[shares.argmax(axis=1)])
 
-    def score(self, X, y):
-        return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate(y)))
+    def score(self, X, y, lengths=None):
+        batch, shares = self._shares(X, lengths)
+        _, truth = check_step_labels(batch, y, allow_missing=self.missing, classes=self.classes_)
+        return float(np.mean((shares.argmax(axis=1) == truth)[truth != -1]))
 
 
 class StepClusterer(BaseEstimator):
@@ -152,7 +155,9 @@ class StepClusterer(BaseEstimator):
         return batch.give_back(shares_of(batch.values, self.centers_).argmax(axis=1))
 
     def score(self, X, y=None):
-        return float(np.mean([shares.max(axis=1).mean() for shares in self.predict_proba(X)]))
+        check_is_fitted(self)
+        batch = check_sequences(self, X, reset=False)
+        return float(shares_of(batch.values, self.centers_).max(axis=1).mean())
 
     def sample(self, n_steps):
         rng = np.random.default_rng(self._seed)
@@ -223,6 +228,14 @@ def test_what_does_not_apply_is_told():
     assert tried == run | set(skipped)
 
 
+def test_frames_are_skipped_without_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    skipped = {}
+    check_sequence_estimator(StepLabeller(), on_skip=skipped.__setitem__)
+    assert skipped["check_frame_with_id_column"] == "needs pandas"
+    assert "check_stacked_array" not in skipped
+
+
 def test_an_estimator_without_tags_is_told_how_to_get_them():
     with pytest.raises(TypeError, match="_sequence_tags; give it one"):
         check_sequence_estimator(BaseEstimator())
@@ -283,7 +296,7 @@ class TakesInfinity(StepLabeller):
 
 class WorksInInit(StepLabeller):
     def __init__(
-        self, values="continuous", missing=True, n_draws=3, random_state=None, n_jobs=None
+        self, values="continuous", missing=True, n_draws=2, random_state=None, n_jobs=None
     ):
         super().__init__(values, bool(missing), n_draws, random_state, n_jobs)
 
@@ -483,6 +496,16 @@ class ScoresNothing(StepClusterer):
         return float("nan")
 
 
+class ScoresUnknownLabels(StepLabeller):
+    def score(self, X, y, lengths=None):
+        return super().score(X, [np.where(labels == -1, 0, labels) for labels in y], lengths)
+
+
+class ScoresListsOnly(StepLabeller):
+    def score(self, X, y, lengths=None):
+        return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate(y)))
+
+
 BROKEN = [
     (ChangesItsInput(), "check_inputs_are_unchanged"),
     (ChangesLabels(), "check_inputs_are_unchanged"),
@@ -526,9 +549,12 @@ BROKEN = [
     (SamplesTooMuch(), "check_sample"),
     (DecodesNames(), "check_decode"),
     (ScoresNothing(), "check_score"),
+    (ScoresUnknownLabels(), "check_score_of_missing_labels"),
+    (ScoresListsOnly(), "check_score_of_frame"),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names", "ignore:X does not have valid feature")
 @pytest.mark.parametrize(
     ("estimator", "name"), [pytest.param(*b, id=f"{type(b[0]).__name__}-{b[1]}") for b in BROKEN]
 )

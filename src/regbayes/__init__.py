@@ -17,6 +17,7 @@ __all__ = [
     "mixture",
     "plot",
     "priors",
+    "testing",
     "warmup",
 ]
 

@@ -127,9 +127,13 @@ class _Case:
                 "returns a regbayes.data.SequenceTags"
             )
 
-    @property
+    @cached_property
     def tags(self) -> SequenceTags:
         return self.estimator._sequence_tags()
+
+    @cached_property
+    def params(self) -> dict[str, Any]:
+        return self.estimator.get_params(deep=False)
 
     def has(self, need: str) -> bool:
         tags = self.tags
@@ -145,8 +149,8 @@ class _Case:
             "no missing steps": not tags.missing_steps,
             "missing labels": tags.missing_labels,
             "no missing labels": not tags.missing_labels,
-            "n_jobs": "n_jobs" in self.estimator.get_params(),
-            "random_state": "random_state" in self.estimator.get_params(),
+            "n_jobs": "n_jobs" in self.params,
+            "random_state": "random_state" in self.params,
         }
         return kinds[need] if need in kinds else hasattr(self.estimator, need)
 
@@ -211,6 +215,9 @@ class _Case:
     ) -> dict[str, NDArray]:
         """Fit and answer for the same sequences."""
         return self.answers(self.fit(X, y, model, **lengths), X, **lengths)
+
+    def score(self, model: Any, X: Any, y: Any) -> Any:
+        return model.score(X) if self.tags.labels == "none" else model.score(X, y)
 
     def assert_usable(self, model: Any, X: Any) -> None:
         """Finite answers, one for each step or sequence, and predictions that are classes."""
@@ -602,7 +609,7 @@ def check_inputs_are_unchanged(case: _Case) -> None:
 @_check()
 def check_init_does_no_work(case: _Case) -> None:
     """The constructor stores its parameters as they are, and nothing else."""
-    given = {name: object() for name in case.estimator.get_params(deep=False)}
+    given = {name: object() for name in case.params}
     model = type(case.estimator)(**given)
     for name, value in given.items():
         assert getattr(model, name) is value, f"__init__ changes the parameter {name}"
@@ -634,7 +641,7 @@ def check_fit_leaves_params(case: _Case) -> None:
 def check_invalid_parameters_are_named(case: _Case) -> None:
     """A parameter that makes no sense is an error of `fit`, which names it."""
     X, y = case.data()
-    for name in case.estimator.get_params(deep=False):
+    for name in case.params:
         model = clone(case.estimator).set_params(**{name: object()})
         _refused(partial(case.fit, X, y, model), name)
 
@@ -741,8 +748,7 @@ def check_random_states(case: _Case) -> None:
 def check_global_random_state(case: _Case) -> None:
     """With a seed, numpy's global random state is not touched."""
     before = joblib.hash(np.random.get_state())  # noqa: NPY002
-    model, X, _ = case.fitted()
-    case.answers(model, X)
+    case.answers_of_fit(*case.data())
     assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
 
 
@@ -751,7 +757,7 @@ def check_n_jobs(case: _Case) -> None:
     """Answers are the same, to the last bit, for any number of jobs."""
     X, y = case.data()
     # One chain would leave nothing to do for a second job.
-    chains = {"n_chains": 4} if "n_chains" in case.estimator.get_params() else {}
+    chains = {"n_chains": 4} if "n_chains" in case.params else {}
     expected = case.answers_of_fit(X, y, case.new(n_jobs=1, **chains))
     for n_jobs in (2, 4):
         _assert_same(case.answers_of_fit(X, y, case.new(n_jobs=n_jobs, **chains)), expected)
@@ -843,9 +849,31 @@ def check_answering_changes_nothing(case: _Case) -> None:
 def check_score(case: _Case) -> None:
     """`score` is a finite number."""
     model, X, y = case.fitted()
-    score = model.score(X) if case.tags.labels == "none" else model.score(X, y)
+    score = case.score(model, X, y)
     assert isinstance(score, float), f"it is a {type(score).__name__}"
     assert np.isfinite(score), f"it is {score}"
+
+
+@_check("score")
+def check_score_of_frame(case: _Case) -> None:
+    """`score` takes a DataFrame as a list of arrays."""
+    X, y = case.data()
+    frame, _, _ = _frame(X)
+    labels = case.stacked(y)
+    assert case.score(case.fit(frame, labels), frame, labels) == case.score(case.fit(X, y), X, y)
+
+
+@_check("score", "labels of steps", "missing labels")
+def check_score_of_missing_labels(case: _Case) -> None:
+    """Steps without a label do not count in `score`, where all right is 1."""
+    model, X, y = case.fitted()
+    for mark in (None, np.nan, -1):
+        marked = []
+        for labels, answer in zip(y, model.predict(X)):
+            known = (labels == answer) & (np.arange(len(labels)) % 3 != 1)
+            marked.append(np.where(known, labels, mark))
+        score = case.score(model, X, marked)
+        assert score == 1, f"{score}, with {mark} for labels that are not known"
 
 
 @_check("decode")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import betaln, log_softmax
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -17,7 +17,13 @@ from sklearn.svm import LinearSVC
 
 from regbayes.margin.crammer_singer import crammer_singer
 from regbayes.mixture import InfiniteSVM, variational
-from regbayes.priors import Fixed, GammaPrior, NormalInverseGamma, NormalInverseWishart
+from regbayes.priors import (
+    Fixed,
+    GammaPrior,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    mean_field,
+)
 
 FAMILIES = [NormalInverseGamma, NormalInverseWishart]
 
@@ -34,7 +40,7 @@ def make_model(family=NormalInverseGamma, K=4, n=40, concentration=None, **optio
     rng = np.random.default_rng(1)
     X = rng.standard_normal((n, 3)) * [1.0, 2.0, 0.5] + 3 * rng.integers(2, size=(n, 1))
     y = rng.integers(3, size=n)
-    prior = variational.make_prior(family.from_data(X, 0.3, None, 0.7))
+    prior = mean_field.make_prior(family.from_data(X, 0.3, None, 0.7))
     blocks, X1 = variational.make_inputs(X, prior, fit_intercept=True)
     alpha = GammaPrior(2.0, 1.5) if concentration is None else concentration
     return variational.Model(blocks, X1, y, 3, prior, alpha, K, **options)
@@ -48,7 +54,7 @@ def rough_state(model, seed=0):
     weights, multipliers, margin = variational.fit_weights(
         replace(model, sweeps=3000), rng, log_r, state.multipliers
     )
-    gaussians = variational.posterior(model.prior, model.blocks, np.exp(log_r)[::-1])
+    gaussians = mean_field.posterior(model.prior, model.blocks, np.exp(log_r)[::-1])
     return replace(
         state,
         log_r=log_r,
@@ -65,10 +71,10 @@ def test_expected_log_density_and_kl_agree_with_monte_carlo(family):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12, 2)) @ [[1.0, 0.8], [0.0, 0.5]] + 1
     prior = family.from_data(X, 0.5, 5.0, 0.6)
-    q, p = prior.posterior(X), variational.make_prior(prior)
+    q, p = prior.posterior(X), mean_field.make_prior(prior)
     blocks, _ = variational.make_inputs(X, p, fit_intercept=False)
-    ours = variational.posterior(p, blocks, np.ones((len(X), 1)))
-    for array, expected in zip(ours, variational.make_prior(q)):
+    ours = mean_field.posterior(p, blocks, np.ones((len(X), 1)))
+    for array, expected in zip(ours, mean_field.make_prior(q)):
         np.testing.assert_allclose(array, expected)
 
     def log_densities():
@@ -78,20 +84,20 @@ def test_expected_log_density_and_kl_agree_with_monte_carlo(family):
 
     draws = np.array([log_densities() for _ in range(1500)])
     error = draws.std(axis=0) / np.sqrt(len(draws))
-    found = variational.log_density(blocks, ours)[:, 0]
+    found = mean_field.log_density(blocks, ours)[:, 0]
     assert np.all(np.abs(found - draws.mean(axis=0)) < 4 * error)
     # The bound is tight for an exact posterior: KL - E[log p(X | .)] = -log p(X).
-    bound = variational.kl_gaussians(ours, p) - found.sum()
+    bound = mean_field.kl_gaussians(ours, p) - found.sum()
     assert bound == pytest.approx(-prior.log_marginal(X))
 
 
 def test_fractional_counts_weigh_points():
-    prior = variational.make_prior(NormalInverseWishart(np.zeros(2), 0.5, 4.0, np.eye(2)))
+    prior = mean_field.make_prior(NormalInverseWishart(np.zeros(2), 0.5, 4.0, np.eye(2)))
     X = np.random.default_rng(0).standard_normal((6, 2))
     blocks, _ = variational.make_inputs(X, prior, fit_intercept=False)
     twice, _ = variational.make_inputs(np.repeat(X, 2, axis=0), prior, fit_intercept=False)
-    halves = variational.posterior(prior, twice, np.full((12, 1), 0.5))
-    for a, b in zip(halves, variational.posterior(prior, blocks, np.ones((6, 1)))):
+    halves = mean_field.posterior(prior, twice, np.full((12, 1), 0.5))
+    for a, b in zip(halves, mean_field.posterior(prior, blocks, np.ones((6, 1)))):
         np.testing.assert_allclose(a, b)
 
 
@@ -102,20 +108,20 @@ def test_stick_terms_agree_with_monte_carlo(alpha):
     v = rng.beta(*sticks[:2].T, size=(200_000, 2))
     log_pi = np.column_stack([np.log(v[:, 0]), np.log(v[:, 1]), 0 * v[:, 0]])
     log_pi[:, 1:] += np.log1p(-v).cumsum(axis=1)
-    flat = variational.Gaussians(
+    flat = mean_field.Gaussians(
         np.zeros((3, 1, 1)), np.ones(3), np.full(3, 2.0), np.ones((3, 1, 1, 1))
     )
     fit = variational.log_fit(np.zeros((1, 1, 1)), sticks, flat)[0]
-    fit -= variational.log_density(np.zeros((1, 1, 1)), flat)[0]
+    fit -= mean_field.log_density(np.zeros((1, 1, 1)), flat)[0]
     np.testing.assert_allclose(fit, log_pi.mean(axis=0), atol=0.02)
 
     a = np.full(len(v), 0.7) if isinstance(alpha, Fixed) else rng.gamma(2, 1 / 3, len(v))
     log_q = sum(
-        (s - 1) * np.log(v[:, k]) + (t - 1) * np.log1p(-v[:, k]) - variational.betaln(s, t)
+        (s - 1) * np.log(v[:, k]) + (t - 1) * np.log1p(-v[:, k]) - betaln(s, t)
         for k, (s, t) in enumerate(sticks[:2])
     )
     log_p = 2 * np.log(a) + (a - 1) * np.log1p(-v).sum(axis=1)
-    kl = variational.kl_sticks(sticks, alpha)
+    kl = mean_field.kl_sticks(sticks, alpha)
     assert kl == pytest.approx(np.mean(log_q - log_p), abs=0.03)
 
 
@@ -123,8 +129,8 @@ def test_kl_of_gammas():
     q, p = GammaPrior(3.0, 2.0), GammaPrior(1.0, 0.5)
     draws = np.random.default_rng(0).gamma(3, 1 / 2, 200_000)
     expected = np.mean(q.log_density(draws) - p.log_density(draws))
-    assert variational.kl_gamma(q, p) == pytest.approx(expected, abs=0.01)
-    assert variational.kl_gamma(p, p) == pytest.approx(0)
+    assert mean_field.kl_gamma(q, p) == pytest.approx(expected, abs=0.01)
+    assert mean_field.kl_gamma(p, p) == pytest.approx(0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -138,7 +144,7 @@ def test_closed_form_updates_are_minima(family):
 
     def shaken_gaussians(g):
         tilt = np.eye(g.scale.shape[-1]) + 0.05 * rng.standard_normal(g.scale.shape)
-        return variational.Gaussians(
+        return mean_field.Gaussians(
             g.mean + 0.05 * rng.standard_normal(g.mean.shape),
             noise(g.strength),
             noise(g.df),

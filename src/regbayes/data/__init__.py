@@ -7,12 +7,14 @@ from regbayes.data._sequences import (
     check_sequences,
     check_step_labels,
 )
+from regbayes.data._steps import StepTransformer
 from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
 __all__ = [
     "Frame",
     "SequenceTags",
     "Sequences",
+    "StepTransformer",
     "check_labelled_table",
     "check_new_table",
     "check_sequence_labels",

@@ -1,5 +1,6 @@
 """Sequences with hidden states, as many as the data ask for."""
 
 from regbayes.hmm._estimators import InfiniteHMM, MaxMarginInfiniteHMM
+from regbayes.hmm._markov_switching import MarkovSwitchingMED
 
-__all__ = ["InfiniteHMM", "MaxMarginInfiniteHMM"]
+__all__ = ["InfiniteHMM", "MarkovSwitchingMED", "MaxMarginInfiniteHMM"]

@@ -16,6 +16,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from regbayes import chains
 from regbayes.data import (
@@ -176,7 +177,7 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
         self._seed = chains.draw_seed(self.random_state)
         with chains.watched(self, self.n_chains) as watch:
             self.trace_ = chains.run(
-                partial(beam.init, model, partial(self._first_states, new)),
+                partial(beam.init, model, partial(self._first_states, new, codes)),
                 partial(beam.step, model),
                 partial(beam.record, model),
                 n_draws=self.n_draws,
@@ -193,17 +194,21 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
         self.best_draw_ = max(typical, key=lambda draw: draw["log_joint"])
         self.states_ = sequences.give_back(self.best_draw_["z"])
 
-    def _first_states(self, new: prediction.Questions, rng: np.random.Generator) -> NDArray:
+    def _first_states(
+        self, new: prediction.Questions, codes: NDArray | None, rng: np.random.Generator
+    ) -> NDArray:
         n_steps, n_states = len(new.X), min(self.n_init_states, len(new.X))
-        if self.init == "random" or new.inputs is None:
+        if self.init == "random":
             return rng.integers(n_states, size=n_steps)
-        seed = int(rng.integers(2**31))
-        points = np.unique(new.inputs, axis=0)
-        n_states = min(n_states, len(points))
+        if self.init == "labels":
+            guess = rng.choice(codes[codes >= 0], size=n_steps)
+            return np.where(codes >= 0, codes, guess)
         # More points than this find the same places.
         some = new.inputs[rng.permutation(n_steps)[: 1000 * n_states]]
-        kmeans = KMeans(min(n_states, len(np.unique(some, axis=0))), n_init=1, random_state=seed)
-        return kmeans.fit(some).predict(new.inputs).astype(np.int64)
+        n_states = min(n_states, len(np.unique(some, axis=0)))
+        kmeans = KMeans(n_states, n_init=1, random_state=int(rng.integers(2**31)))
+        with threadpool_limits(limits=1, user_api="openmp"):  # chains have threads of their own
+            return kmeans.fit(some).predict(new.inputs).astype(np.int64)
 
     @property
     def _values(self) -> str:
@@ -289,7 +294,7 @@ class InfiniteHMM(_InfiniteChain):
         How many observations the prior of a state's mean counts for.
     covariance_df : float, default=None
         Degrees of freedom of a state's covariance prior for one feature; more is tighter.
-    covariance_scale : float, default=0.25
+    covariance_scale : float, default=0.5
         Expected variance of a state as a fraction of the data's.
     symbol_concentration : float, default=0.5
         Dirichlet prior of each symbol in a state.
@@ -350,10 +355,10 @@ class InfiniteHMM(_InfiniteChain):
         n_init_states=10,
         mean_strength=0.1,
         covariance_df=None,
-        covariance_scale=0.25,
+        covariance_scale=0.5,
         symbol_concentration=0.5,
         n_draws=100,
-        burn_in=100,
+        burn_in=200,
         thin=1,
         n_chains=2,
         random_state=None,
@@ -482,11 +487,13 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
     pooling : {"none", "partial"}, default="none"
         `"partial"`: the classifiers of the states scatter about shared weights. `"none"`: the
         paper's independent classifiers.
-    nu : float or (shape, rate), default=(1.0, 0.1)
+    nu : float or (shape, rate), default=(1.0, 100.0)
         Scale of the weights: a number fixes it, a pair is a Gamma prior on ``1 / nu**2``.
-    shared_nu : float or (shape, rate), default=(1.0, 0.1)
+    shared_nu : float or (shape, rate), default=(1.0, 100.0)
         The same for the shared weights, when pooling is partial.
-    init : {"kmeans", "random"}, default="kmeans"
+    init : {"kmeans", "random", "labels"}, default="kmeans"
+        First states of a chain: clusters of the observations, random ones, or a state for each
+        label, which suits many classes that follow each other, such as letters.
     n_init_states, mean_strength, covariance_df, covariance_scale, symbol_concentration
         As in :class:`InfiniteHMM`.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks
@@ -526,6 +533,7 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
     _parameter_constraints: ClassVar[dict] = {
         **_InfiniteChain._parameter_constraints,
         "emission": [StrOptions({"gaussian", "diag", "categorical", "poisson"}), None],
+        "init": [StrOptions({"kmeans", "random", "labels"})],
         "C": [_POSITIVE],
         "cost": [_POSITIVE],
         "prediction": [StrOptions({"marginal", "iterated", "single"})],
@@ -546,16 +554,16 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
         stickiness=0.0,
         *,
         pooling="none",
-        nu=(1.0, 0.1),
-        shared_nu=(1.0, 0.1),
+        nu=(1.0, 100.0),
+        shared_nu=(1.0, 100.0),
         init="kmeans",
         n_init_states=10,
         mean_strength=0.1,
         covariance_df=None,
-        covariance_scale=0.25,
+        covariance_scale=0.5,
         symbol_concentration=0.5,
         n_draws=100,
-        burn_in=100,
+        burn_in=200,
         thin=1,
         n_chains=2,
         n_rounds=50,

@@ -43,6 +43,7 @@ class Model:
     emission: Emission
     prior: HierarchicalDirichlet
     labels: Labels | None = None
+    width: float = 0.01  # of the beam, see draw_slices
     n_threads: int = 1
 
 
@@ -85,7 +86,7 @@ def draw_cuts(model: Model, rng: np.random.Generator, state: State) -> tuple[NDA
     now = state.transitions
     cuts = np.empty(len(state.z))
     uniforms = np.maximum(rng.random(len(state.z)), 1e-17)
-    least = draw_slices(now.start, now.matrix, model.starts, state.z, uniforms, cuts)
+    least = draw_slices(now.start, now.matrix, model.starts, state.z, uniforms, model.width, cuts)
     transitions = model.prior.extend(rng, now, least)
     n_new = transitions.n_states - now.n_states
     if n_new == 0:
@@ -117,6 +118,7 @@ def draw_states(
         model.starts,
         rng.random(len(state.z)),
         cuts,
+        model.width,
         model.n_threads,
     )
     if z.min() < 0:

@@ -116,7 +116,7 @@ def _smooth(
                 if moves.shape[0] > 0:
                     moves *= transitions
             continue
-        log_probabilities[s] = filter_log(start, ranked, order, cuts, False, given, out)
+        log_probabilities[s] = filter_log(start, ranked, order, cuts, 0.0, given, out)
         if log_probabilities[s] == -np.inf:
             out[:] = 0.0
         elif causal:
@@ -126,11 +126,13 @@ def _smooth(
             smooth_log(log_transitions, given, out, moves)
 
 
-def draw_paths(start, transitions, log_likelihoods, starts, uniforms, cuts=None, n_threads=1):
+def draw_paths(
+    start, transitions, log_likelihoods, starts, uniforms, cuts=None, width=1.0, n_threads=1
+):
     """A path for every sequence from its posterior (forward filtering, backward sampling).
 
-    With `cuts`, the slices of the beam sampler, only transitions above them may be taken, and all
-    of those weigh the same. `uniforms[T]` are all the randomness.
+    With `cuts`, the slices of the beam sampler, only transitions above them may be taken; `width`
+    as in :func:`regbayes.kernels.chain.draw_slices`. `uniforms[T]` are all the randomness.
 
     Returns
     -------
@@ -138,16 +140,15 @@ def draw_paths(start, transitions, log_likelihoods, starts, uniforms, cuts=None,
         -1 throughout an impossible sequence.
     """
     paths = np.empty(len(log_likelihoods), dtype=np.int64)
-    sliced = cuts is not None
-    if not sliced:
-        cuts = np.zeros(len(log_likelihoods))
+    if cuts is None:
+        cuts, width = np.zeros(len(log_likelihoods)), 0.0
     chain = (start, transitions, *ranked_rows(transitions))
 
     def work(low, high):
         steps = slice(starts[low], starts[high])
         given = log_likelihoods[steps]
         bounds = starts[low : high + 1] - starts[low]
-        _draw_paths(*chain, given, bounds, uniforms[steps], cuts[steps], sliced, paths[steps])
+        _draw_paths(*chain, given, bounds, uniforms[steps], cuts[steps], width, paths[steps])
 
     _in_threads(work, starts, n_threads)
     return paths
@@ -155,26 +156,26 @@ def draw_paths(start, transitions, log_likelihoods, starts, uniforms, cuts=None,
 
 @kernel
 def _draw_paths(
-    start, transitions, ranked, order, log_likelihoods, starts, uniforms, cuts, sliced, paths
+    start, transitions, ranked, order, log_likelihoods, starts, uniforms, cuts, width, paths
 ):  # fmt: skip
     longest = _longest(starts)
     filtered = np.empty((longest, start.shape[0]))
-    likelihoods = np.empty((0 if sliced else longest, start.shape[0]))
+    likelihoods = np.empty((longest if width == 0.0 else 0, start.shape[0]))
     shifts, totals = np.empty(longest), np.empty(longest)
     for s in range(starts.shape[0] - 1):
         low, high = starts[s], starts[s + 1]
         given, path, quantiles = log_likelihoods[low:high], paths[low:high], uniforms[low:high]
         here = filtered[: high - low]
-        if not sliced:
+        if width == 0.0:
             scale_likelihoods(given, likelihoods, shifts)
             if filter_scaled(start, transitions, likelihoods[: high - low], here, totals):
                 draw_path(transitions, here, quantiles, path)
                 continue
-        total = filter_log(start, ranked, order, cuts[low:high], sliced, given, here)
+        total = filter_log(start, ranked, order, cuts[low:high], width, given, here)
         if total == -np.inf:
             path[:] = -1
         else:
-            draw_path_log(transitions, cuts[low:high], sliced, here, quantiles, path)
+            draw_path_log(transitions, cuts[low:high], width, here, quantiles, path)
 
 
 def most_likely_paths(start, transitions, log_likelihoods, starts, n_threads=1):

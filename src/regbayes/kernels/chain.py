@@ -58,7 +58,12 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
     """
     n_steps, n_states = likelihoods.shape
     mixes = transitions.min() > 1e-90
-    lost = 0.0
+    rarest = 1.0
+    if not mixes:
+        for p in transitions.flat:
+            if p > 0.0:
+                rarest = min(rarest, p)
+    lost, faintest = 0.0, 1.0
     for t in range(n_steps):
         row = filtered[t]
         if t == 0:
@@ -78,8 +83,10 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
         if not total > (1e-180 if mixes else _LEAST):
             return False
         if not mixes:
-            if least < _FLOOR * total:
+            # At this step, or on the way to it.
+            if min(least / max(total, 1.0), faintest * rarest) < _FLOOR:
                 lost += n_states * _FLOOR
+            faintest = least / total
             lost /= min(total, 1.0)
             if lost > _MATTERS:
                 return False
@@ -146,13 +153,20 @@ def smooth_scaled(transposed, likelihoods, totals, filtered, moves):
 
 
 @kernel
-def filter_log(start, ranked, order, cuts, sliced, log_likelihoods, log_filtered):
+def _left(p, width):
+    """What a slice has left of the transition's probability."""
+    if width == 0.0:
+        return p
+    return p / min(p, width)
+
+
+@kernel
+def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered):
     """log p(z_t | x_1..t) up to a constant for each t, the largest 0; returns log p(x).
 
     Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[i]` has
     row i in descending order and `order[i]` the states it belongs to, so that the others cost
-    nothing. When `sliced`, every transition that may be taken weighs the same: the slice variable
-    has used up its probability (Van Gael et al. 2008; the printed Eq. 25 of 000 counts it twice).
+    nothing. `width` as in :func:`draw_slices`.
     """
     n_steps, n_states = log_likelihoods.shape
     log_total = 0.0
@@ -164,7 +178,7 @@ def filter_log(start, ranked, order, cuts, sliced, log_likelihoods, log_filtered
             for j in range(n_states):
                 row[j] = -np.inf
                 if start[j] > cuts[0]:
-                    row[j] = log_likelihoods[0, j] + (0.0 if sliced else math.log(start[j]))
+                    row[j] = log_likelihoods[0, j] + math.log(_left(start[j], width))
         else:
             last = log_filtered[t - 1]
             for j in range(n_states):
@@ -178,14 +192,14 @@ def filter_log(start, ranked, order, cuts, sliced, log_likelihoods, log_filtered
                     p = ranked[i, r]
                     if p <= cuts[t]:
                         break
-                    ahead[order[i, r]] += weight if sliced else weight * p
+                    ahead[order[i, r]] += weight * _left(p, width)
                     reached[order[i, r]] = True
             for j in range(n_states):
                 row[j] = -np.inf
                 if reached[j]:
                     log_ahead = math.log(ahead[j]) if ahead[j] > 1e-250 else -np.inf
                     if ahead[j] <= 1e-250:  # reached from unlikely states only
-                        log_ahead = _log_ahead(last, ranked, order, cuts[t], sliced, j)
+                        log_ahead = _log_ahead(last, ranked, order, cuts[t], width, j)
                     row[j] = log_ahead + log_likelihoods[t, j]
         best = row.max()
         if not best > -np.inf:
@@ -200,7 +214,7 @@ def filter_log(start, ranked, order, cuts, sliced, log_likelihoods, log_filtered
 
 
 @kernel
-def _log_ahead(last, ranked, order, cut, sliced, j):
+def _log_ahead(last, ranked, order, cut, width, j):
     """log of the mass that enters state j, by logarithms throughout."""
     n_states = last.shape[0]
     total = -np.inf
@@ -211,7 +225,7 @@ def _log_ahead(last, ranked, order, cut, sliced, j):
             if ranked[i, r] <= cut:
                 break
             if order[i, r] == j:
-                term = last[i] + (0.0 if sliced else math.log(ranked[i, r]))
+                term = last[i] + math.log(_left(ranked[i, r], width))
                 high, low = max(total, term), min(total, term)
                 total = high + math.log1p(math.exp(low - high))
     return total
@@ -284,7 +298,7 @@ def draw_path(transitions, filtered, uniforms, path):
 
 
 @kernel
-def draw_path_log(transitions, cuts, sliced, log_filtered, uniforms, path):
+def draw_path_log(transitions, cuts, width, log_filtered, uniforms, path):
     """A path from its posterior, backwards from `log_filtered`, along transitions above `cuts`."""
     n_steps, n_states = log_filtered.shape
     weights = np.empty(n_states)
@@ -294,10 +308,7 @@ def draw_path_log(transitions, cuts, sliced, log_filtered, uniforms, path):
             weights[i] = log_filtered[t, i]
             if t < n_steps - 1:
                 p = transitions[i, path[t + 1]]
-                if p <= cuts[t + 1]:
-                    weights[i] = -np.inf
-                elif not sliced:
-                    weights[i] += math.log(p)
+                weights[i] += math.log(_left(p, width)) if p > cuts[t + 1] else -np.inf
             best = max(best, weights[i])
         total = 0.0
         for i in range(n_states):
@@ -350,13 +361,20 @@ def most_likely_path(log_start, log_transitions, log_likelihoods, pointers, path
 
 
 @kernel
-def draw_slices(start, transitions, starts, path, uniforms, cuts):
-    """Slices u_t ~ U(0, p(z_t | z_t-1)) of all sequences into `cuts`; returns the smallest."""
+def draw_slices(start, transitions, starts, path, uniforms, width, cuts):
+    """Slices u_t ~ U(0, min(p, width)), p = p(z_t | z_t-1), into `cuts`; returns the smallest.
+
+    Given the slices, a transition may be taken if p > u_t, and weighs p / min(p, width). With a
+    width of one that is 1 for all: the beam sampler of Van Gael et al. (2008), whose slice uses up
+    the probability (the printed Eq. 25 of 000 counts it twice). But then a likely transition has
+    a high slice that shuts out most others, and paths move little in a sweep; with a small width
+    only rare transitions are shut out. A width of zero stands for no slices.
+    """
     least = 1.0
     for s in range(starts.shape[0] - 1):
         for t in range(starts[s], starts[s + 1]):
             p = start[path[t]] if t == starts[s] else transitions[path[t - 1], path[t]]
-            cuts[t] = uniforms[t] * p
+            cuts[t] = uniforms[t] * min(p, width)
             least = min(least, cuts[t])
     return least
 

@@ -9,6 +9,7 @@ References
        multiple roots. The American Statistician 30(2).
 .. [2] Antoniak (1974). Mixtures of Dirichlet processes. Annals of Statistics 2(6).
 .. [3] Smith & Hocking (1972). Algorithm AS 53: Wishart variate generator. Applied Statistics 21.
+.. [4] Teh, Jordan, Beal & Blei (2006). Hierarchical Dirichlet processes. JASA 101, appendix A.
 """
 
 import math
@@ -224,6 +225,29 @@ def draw_table_count(rng, n, concentration):
         if (1.0 - rng.random()) * (concentration + i) <= concentration:
             tables += 1
     return tables
+
+
+@kernel
+def draw_concentration(rng, alpha, shape, rate, n_tables, sizes):
+    """One update of a DP concentration under Gamma(shape, rate), given tables and group sizes [4]_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> draw_concentration(rng, 1.0, 1.0, 1.0, 3, np.array([100.0])) > 0.0
+    True
+    """
+    shape += n_tables
+    for n in sizes:
+        if n > 0:
+            # -log eta, eta ~ Beta(alpha + 1, n), without rounding eta to 0 or 1.
+            odds = draw_log_gamma(rng, n) - draw_log_gamma(rng, alpha + 1.0)
+            rate += max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
+            # s ~ Bernoulli(n / (n + alpha)); Escobar & West sum it out, the target is the same.
+            shape -= 1.0 if rng.random() * (n + alpha) < n else 0.0
+    # A rate above 1 could push a floored draw to zero.
+    return max(draw_gamma(rng, shape) / rate, _TINY)
 
 
 @kernel

@@ -1,6 +1,15 @@
-"""The margin term: the Gibbs-augmented classifier and the Crammer-Singer solver."""
+"""The margin term: the Gibbs-augmented classifier, the Crammer-Singer solver, averages of it."""
 
+from regbayes.margin.averaged import average_scores, fit_averaged, label_evidence
 from regbayes.margin.crammer_singer import CrammerSingerSolution, crammer_singer
 from regbayes.margin.gibbs import GibbsClassifier, check_scale
 
-__all__ = ["CrammerSingerSolution", "GibbsClassifier", "check_scale", "crammer_singer"]
+__all__ = [
+    "CrammerSingerSolution",
+    "GibbsClassifier",
+    "average_scores",
+    "check_scale",
+    "crammer_singer",
+    "fit_averaged",
+    "label_evidence",
+]

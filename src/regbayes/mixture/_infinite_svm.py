@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
 from regbayes.data import Frame, check_labelled_table, check_new_table
+from regbayes.margin import average_scores
 from regbayes.mixture import variational
 from regbayes.priors import as_concentration_prior, gaussian_prior
+from regbayes.priors.mean_field import make_prior
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -189,7 +190,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         prior = gaussian_prior(
             X, self.covariance, self.mean_strength, self.covariance_df, self.covariance_scale
         )
-        self._prior = variational.make_prior(prior)
+        self._prior = make_prior(prior)
         model = variational.Model(
             *variational.make_inputs(X, self._prior, self.fit_intercept),
             labels,
@@ -201,21 +202,19 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
             self.cost,
             self.nu,
         )
-        runs = []
         with chains.watched(self, self.n_init) as watch:
-            for index, rng in enumerate(chains.streams(self.random_state, self.n_init)):
-                with watch.chain(index, self.max_iter) as tell:
-                    runs.append(variational.optimise(model, rng, self.max_iter, self.tol, tell))
-        state, trace, self.converged_ = min(runs, key=lambda run: run[1][-1])
-        if not self.converged_:
-            warnings.warn(
-                f"the objective still falls after max_iter={self.max_iter} rounds; "
-                "raise max_iter or tol, or lower C.",
-                ConvergenceWarning,
-                stacklevel=2,
+            state, self.objective_, self.converged_ = chains.descend(
+                partial(variational.init, model),
+                partial(variational.step, model),
+                partial(variational.objective, model),
+                finish=partial(variational.finish, model),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_init=self.n_init,
+                random_state=self.random_state,
+                watch=watch,
             )
-        self.objective_ = np.array(trace)
-        self.n_iter_ = len(trace) - 1
+        self.n_iter_ = len(self.objective_) - 1
         self.counts_ = np.exp(state.log_r).sum(axis=0)
         self.n_components_ = int(np.sum(self.counts_ >= 0.5))
         self.labels_ = state.log_r.argmax(axis=1)
@@ -237,7 +236,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
             Columns in the order of `classes_`; for two classes the second's minus the first's.
         """
         X1, log_r = self._place(X)
-        scores = variational.scores(X1, log_r, self.weights_)
+        scores = average_scores(X1, np.exp(log_r), self.weights_)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray:

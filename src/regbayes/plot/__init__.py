@@ -4,6 +4,7 @@ matplotlib is an optional dependency, ``pip install "regbayes[plot]"``, and is i
 first picture, not by this package.
 """
 
+from regbayes.plot._chain import plot_states, plot_transitions
 from regbayes.plot._regions import plot_decision_regions
 from regbayes.plot._trace import plot_co_assignment, plot_component_counts, plot_trace
 
@@ -11,5 +12,7 @@ __all__ = [
     "plot_co_assignment",
     "plot_component_counts",
     "plot_decision_regions",
+    "plot_states",
     "plot_trace",
+    "plot_transitions",
 ]

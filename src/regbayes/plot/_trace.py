@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def plot_component_counts(trace: Trace, ax: Axes | None = None) -> Axes:
-    """Posterior of the number of components, one bar for each number; the mode stands out.
+    """Posterior of the number of components or states, a bar for each; the mode stands out.
 
     Parameters
     ----------
     trace : Trace
-        With the quantity ``n_components``.
+        With the quantity ``n_components`` or ``n_states``.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; a new figure by default.
 
@@ -36,11 +36,12 @@ def plot_component_counts(trace: Trace, ax: Axes | None = None) -> Axes:
     >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
     [0.67, 0.33]
     """
+    name = "n_states" if "n_states" in trace.names else "n_components"
     ax = axes_or_new(ax)
-    numbers, times = np.unique([draw["n_components"] for draw in trace], return_counts=True)
+    numbers, times = np.unique([draw[name] for draw in trace], return_counts=True)
     colors = [ACCENT if t == times.max() else "0.75" for t in times]
     ax.bar(numbers, times / len(trace), color=colors)
-    ax.set(xlabel="components", ylabel="posterior probability", xticks=numbers)
+    ax.set(xlabel=name.removeprefix("n_"), ylabel="posterior probability", xticks=numbers)
     return ax
 
 

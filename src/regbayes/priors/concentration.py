@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from regbayes.kernels.random import draw_gamma, draw_log_gamma
+from regbayes.kernels.random import draw_concentration, draw_gamma
 from regbayes.priors._common import check_positive, is_positive
 
 
@@ -78,20 +78,14 @@ class GammaPrior:
         -------
         float
         """
-        sizes = [float(n) for n in np.atleast_1d(n_points) if n > 0]
-        if n_components < len(sizes):
+        sizes = np.atleast_1d(np.asarray(n_points, dtype=np.float64))
+        n_groups = int(np.count_nonzero(sizes))
+        if n_components < n_groups:
             raise ValueError(
-                f"n_components={n_components} is less than the {len(sizes)} non-empty group(s); "
+                f"n_components={n_components} is less than the {n_groups} non-empty group(s); "
                 "each has at least one component. Count the occupied components (tables)."
             )
-        shape, rate = self.shape + n_components, self.rate
-        for n in sizes:
-            # -log eta, eta ~ Beta(alpha + 1, n), without rounding eta to 0 or 1.
-            odds = draw_log_gamma(rng, n) - draw_log_gamma(rng, alpha + 1.0)
-            rate += float(np.logaddexp(0.0, odds))
-            # s ~ Bernoulli(n / (n + alpha)); [1] sums it out, the target is the same.
-            shape -= rng.random() * (n + alpha) < n
-        return _draw_gamma(rng, shape, rate)
+        return draw_concentration(rng, alpha, self.shape, self.rate, n_components, sizes)
 
 
 @dataclass(frozen=True)

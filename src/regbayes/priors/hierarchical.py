@@ -127,8 +127,7 @@ class HierarchicalDirichlet:
         beta, rows = now.beta, now.rows
         while True:
             room = len(beta) + max(8, n // 2)
-            beta = np.pad(beta, (0, room - len(beta)))
-            rows = np.pad(rows, (0, room - len(rows)))
+            beta, rows = _with_room(beta, room), _with_room(rows, room)
             n = break_sticks(rng, n, least, beta, rows, now.alpha, now.gamma, now.stay)
             if n + 1 < room:
                 break
@@ -139,3 +138,10 @@ class HierarchicalDirichlet:
                 )
         size = n + 1
         return now._replace(beta=beta[:size].copy(), rows=rows[:size, :size].copy())
+
+
+def _with_room(array: NDArray, size: int) -> NDArray:
+    """A copy in the corner of a larger array."""
+    larger = np.zeros((size,) * array.ndim)
+    larger[tuple(map(slice, array.shape))] = array
+    return larger

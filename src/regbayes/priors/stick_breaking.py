@@ -48,33 +48,50 @@ class StickBreaking:
         return -left[:-1] * np.expm1(-steps), float(left[-1])
 
     def posterior(self, counts: Any) -> Array:
-        """Beta parameters, shape (K, 2), of the sticks given (expected) counts of K components.
+        """Beta parameters of the sticks given (expected) counts of K components.
 
         Row k is ``(1 + counts[k], concentration + counts[k + 1:].sum())`` (Blei & Jordan 2006).
+        Counts of shape (..., K) are those of many sticks, whose parameters are (..., K, 2).
         """
         counts = np.asarray(counts, dtype=np.float64)
-        after = np.cumsum(counts[::-1])[::-1] - counts
+        after = np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1] - counts
         # The difference above may round below zero for fractional counts.
-        return np.column_stack([1.0 + counts, self.concentration + np.maximum(after, 0.0)])
+        return np.stack([1.0 + counts, self.concentration + np.maximum(after, 0.0)], axis=-1)
+
+    def expected_weights(self, beta_parameters: Any) -> Array:
+        """E[w_k] under independent Beta sticks, the last of which takes all that is left.
+
+        Examples
+        --------
+        >>> StickBreaking(1.0).expected_weights([[1, 1], [1, 1], [1, 1]])
+        array([0.5 , 0.25, 0.25])
+        """
+        beta_parameters = np.asarray(beta_parameters, dtype=np.float64)
+        sticks = beta_parameters[..., 0] / beta_parameters.sum(axis=-1)
+        sticks[..., -1] = 1.0
+        left = np.cumprod(1.0 - sticks, axis=-1)
+        sticks[..., 1:] *= left[..., :-1]
+        return sticks
 
     def expected_log_weights(self, beta_parameters: Any, truncated: bool = True) -> Array:
         """E[log w_k] under independent Beta sticks.
 
         Parameters
         ----------
-        beta_parameters : array of shape (K, 2)
+        beta_parameters : array of shape (..., K, 2)
         truncated : bool, default=True
             The last stick takes all that is left, ``v_K = 1``; its row is then not used.
             With False the stick goes on after K.
 
         Returns
         -------
-        array of shape (K,)
+        array of shape (..., K)
         """
         beta_parameters = np.asarray(beta_parameters, dtype=np.float64)
-        both = digamma(beta_parameters.sum(axis=1))
-        log_v = digamma(beta_parameters[:, 0]) - both
-        log_rest = digamma(beta_parameters[:, 1]) - both
+        both = digamma(beta_parameters.sum(axis=-1))
+        log_weights = digamma(beta_parameters[..., 0]) - both
+        log_rest = digamma(beta_parameters[..., 1]) - both
         if truncated:
-            log_v[-1] = 0.0
-        return log_v + np.concatenate([[0.0], np.cumsum(log_rest[:-1])])
+            log_weights[..., -1] = 0.0
+        log_weights[..., 1:] += np.cumsum(log_rest[..., :-1], axis=-1)
+        return log_weights

@@ -1,0 +1,88 @@
+"""The only loop of the variational methods: rounds that lower an objective, from several starts."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from regbayes.chains._progress import Watch
+from regbayes.chains._run import Init, State, Step, streams
+
+Best = TypeVar("Best")
+
+
+class Descent(NamedTuple, Generic[Best]):
+    """What :func:`descend` returns: a state, the objective along the way, whether it settled."""
+
+    state: Best
+    objective: np.ndarray
+    converged: bool
+
+
+def descend(
+    init: Init,
+    step: Step,
+    objective: Callable[[State], float],
+    *,
+    finish: Step = lambda rng, state: state,
+    max_iter: int = 100,
+    tol: float = 1e-5,
+    n_init: int = 1,
+    random_state: Any = None,
+    watch: Watch | None = None,
+) -> Descent[State]:
+    """From `n_init` starts, go on until a round lowers the objective by less than `tol` of it.
+
+    Parameters
+    ----------
+    init : callable(rng) -> state
+    step : callable(rng, state) -> state
+        One round, which does not raise the objective.
+    objective : callable(state) -> float
+    finish : callable(rng, state) -> state
+        Applied to the last state.
+    max_iter : int
+        At most this many rounds; a warning says so when they were too few.
+    watch : Watch, optional
+        Where progress is told; a callback that answers True ends its start early.
+
+    Returns
+    -------
+    Descent
+        Of the start with the lowest objective: its last state, the objective at the start and
+        after every round, and False if `max_iter` came first.
+
+    Examples
+    --------
+    >>> found = descend(
+    ...     init=lambda rng: rng.normal(),
+    ...     step=lambda rng, x: x / 2,
+    ...     objective=lambda x: 1 + x**2,
+    ...     random_state=0)
+    >>> bool(abs(found.state) < 0.01), found.converged
+    (True, True)
+    """
+    watch = Watch() if watch is None else watch
+    found = []
+    for index, rng in enumerate(streams(random_state, n_init)):
+        with watch.chain(index, max_iter) as tell:
+            state, done = init(rng), False
+            trace = [objective(state)]
+            while not done and len(trace) <= max_iter:
+                state = step(rng, state)
+                trace.append(objective(state))
+                done = tell() or trace[-2] - trace[-1] <= tol * abs(trace[-1])
+            state = finish(rng, state)
+            trace[-1] = objective(state)
+        found.append(Descent(state, np.array(trace), done))
+    best = min(found, key=lambda descent: descent.objective[-1])
+    if not best.converged:
+        warnings.warn(
+            f"the objective still falls after max_iter={max_iter} rounds; raise max_iter or tol, "
+            "or lower C.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return best
