@@ -99,6 +99,7 @@ def exact_posterior(setting: Setting) -> dict[tuple[int, ...], float]:
     return dict(zip(prior, np.exp(np.array(log_p) - logsumexp(log_p))))
 
 
+@functools.cache
 def draw_partitions(setting: Setting, n: int, seed: int) -> list[tuple[int, ...]]:
     rng = np.random.default_rng(seed)
     emission = NoEmission()
@@ -156,26 +157,26 @@ def test_the_exact_law_is_one():
         prior = prior_of_partitions(Setting(stay=stay))
         assert len(prior) == 203  # Bell's number
         assert sum(prior.values()) == pytest.approx(1.0, abs=1e-12)
-        # Two steps in a row: followed, stayed, ordered again, with m tables before.
-        one = sum(p for path, p in prior.items() if path[0] == path[1])
-        assert one == pytest.approx(stay + (1 - stay) / (1 + 1.7), abs=1e-12)
+        # The first two steps: the second stayed, or ordered what the first had.
+        together = sum(p for path, p in prior.items() if path[0] == path[1])
+        assert together == pytest.approx(stay + (1 - stay) / (1 + 1.7), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["beam", "narrow sticky beam", "labels"])
+@pytest.mark.parametrize("name", ["beam", "labels"])
 def test_partitions_follow_the_exact_posterior(name):
     setting = SETTINGS[name]
-    assert p_value(draw_partitions(setting, 8_000, seed=1), exact_posterior(setting)) > 1e-4
+    assert p_value(draw_partitions(setting, 6_000, seed=1), exact_posterior(setting)) > 1e-4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_partitions_follow_the_exact_posterior_closely(name):
     setting = SETTINGS[name]
-    assert p_value(draw_partitions(setting, 80_000, seed=2), exact_posterior(setting)) > 1e-4
+    assert p_value(draw_partitions(setting, 40_000, seed=2), exact_posterior(setting)) > 1e-4
 
 
 @pytest.mark.slow
 def test_a_posterior_that_is_a_little_off_is_told_apart():
-    drawn = draw_partitions(SETTINGS["narrow sticky beam"], 40_000, seed=3)
+    drawn = draw_partitions(SETTINGS["narrow sticky beam"], 40_000, seed=2)
     for wrong in (Setting(stay=0.3), Setting(stay=0.4, alpha=1.8), Setting(stay=0.4, gamma=2.3)):
         assert p_value(drawn, exact_posterior(wrong)) < 1e-6

@@ -9,6 +9,7 @@ no renaming of the states can change.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -99,7 +100,7 @@ def describe(d, setting):
         "together 0 1": z[:, 0] == z[:, 1],
         "together 5 6": z[:, 5] == z[:, 6],
         "first steps together": z[:, 0] == z[:, 4],
-        "there and back": (z[:, 0] == z[:, 2]) & (z[:, 0] != z[:, 1]),
+        "together 1 3": z[:, 1] == z[:, 3],
         "self-transitions": stayed[:, follows[1:]].sum(axis=1),
         "log alpha": np.log(d.alpha),
         "alpha^2": d.alpha**2,
@@ -114,7 +115,7 @@ def describe(d, setting):
         "beta^2": d.beta[:, 0] ** 2,
         "beta beta'": d.beta[:, 0] * d.beta[:, 3],
         "rest": d.rest,
-        "log rest": np.log(d.rest),
+        "rest^1/2": np.sqrt(d.rest),
         "gamma rest": d.gamma * d.rest,
         "pi": d.taken[:, follows].mean(axis=1),
         "pi^2": (d.taken[:, follows] ** 2).mean(axis=1),
@@ -171,7 +172,7 @@ def describe(d, setting):
             "gap gap' together": gap[:, 0] * gap[:, 1] * (z[:, 0] == z[:, 1]),
             "right": (scores.argmax(axis=2) == d.y)[:, known].mean(axis=1),
             "best of unlabelled": scores[:, UNLABELLED].max(axis=1),
-            "first of unlabelled": (scores[:, UNLABELLED].argmax(axis=1) == 0),
+            "0 of unlabelled": scores[:, UNLABELLED, 0] - scores[:, UNLABELLED].mean(axis=1),
             "same label": d.y[:, 0] == d.y[:, 1],
             "same label together": (d.y[:, 0] == d.y[:, 1]) & (z[:, 0] == z[:, 1]),
             "label 0": (d.y == 0).mean(axis=1),
@@ -215,7 +216,8 @@ def simulate(setting, n, rng):
 
     z = (path[:, :, None] == path[:, None, :]).argmax(axis=2)  # a state's name is its first step
     beta = np.where(z == steps, np.take_along_axis(sticks, path, axis=1), 0.0)
-    rest = 1 - beta.sum(axis=1)
+    np.put_along_axis(sticks, path, 0.0, axis=1)
+    rest = sticks.sum(axis=1) + left[:, -1]
     row = np.where(FIRST, 0, 1 + np.roll(z, 1, axis=1))
     share = np.where(np.arange(T + 1) == 0, 0.0, stay[:, None])[:, :, None]
     base = (1 - share) * np.column_stack([beta, rest])[:, None] + share * np.eye(T + 1, k=-1)
@@ -248,27 +250,30 @@ def simulate(setting, n, rng):
     shared = (setting.shared_nu or 0.0) * rng.standard_normal((n, L, M + 1))
     noise = rng.standard_normal((n, T, L, M + 1))
     weights = (shared[:, None] + nu[:, None, None, None] * noise)[each, z]
-    y = rng.integers(L, size=(n, T))
+    # Labels in proportion to their factors leave the sums of those as importance weights.
+    factors = np.full((n, T, L), -np.log(L))
+    if setting.labels:
+        factors = log_labels(np.einsum("ntlm,ntm->ntl", weights, inputs_of(x, setting)), setting)
+        factors[:, UNLABELLED] = -np.log(L)
+    y = (factors + rng.gumbel(size=factors.shape)).argmax(axis=2)
     y[:, UNLABELLED] = -1
-    return Draws(
+    draws = Draws(
         alpha, gamma, stay, z, beta[each, z], rest, rows[each, row, z], rows[each, 1 + z, z],
         mean, spread, nu, shared, weights, x, y,
     )  # fmt: skip
+    return draws, np.logaddexp.reduce(factors, axis=2).sum(axis=1)
 
 
-def simulate_prior(setting, n, rng):
+@functools.cache
+def simulate_prior(setting, n, seed):
     """Means of the statistics under the joint, and their standard errors."""
-    columns, log_w = [], []
+    columns, log_w, rng = [], [], np.random.default_rng([seed, 0])
     for _ in range(n // 10_000):
-        d = simulate(setting, 10_000, rng)
-        columns.append(describe(d, setting))
-        factors = np.zeros((*d.y.shape, L))
-        if setting.labels:
-            inputs = inputs_of(d.x, setting)
-            factors = log_labels(np.einsum("ntlm,ntm->ntl", d.weights, inputs), setting)
-        own = np.take_along_axis(factors, d.y[:, :, None] % L, axis=2)[:, :, 0]
-        log_w.append(np.where(d.y >= 0, own, 0.0).sum(axis=1))
+        draws, log_weights = simulate(setting, 10_000, rng)
+        columns.append(describe(draws, setting))
+        log_w.append(log_weights)
     w = np.exp((log_w := np.concatenate(log_w)) - logsumexp(log_w))
+    assert 1 / (w @ w) > 2_000, "a few draws have all the weight, and errors mean nothing"
     whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]}
     means = {name: float(w @ c) for name, c in whole.items()}
     return means, {name: float(np.sqrt(w**2 @ (c - means[name]) ** 2)) for name, c in whole.items()}
@@ -355,9 +360,8 @@ def successive(setting, n, rng, sampler=beam, families=emissions):
 
 
 def z_scores(setting, n_prior, n_chain, seed, **modules):
-    rng = np.random.default_rng(seed)
-    means, errors = simulate_prior(setting, n_prior, rng)
-    columns = successive(setting, n_chain, rng, **modules)
+    means, errors = simulate_prior(setting, n_prior, seed)
+    columns = successive(setting, n_chain, np.random.default_rng([seed, 1]), **modules)
     scores = {}
     for name, column in columns.items():
         batches = column[: len(column) // 50 * 50].reshape(50, -1).mean(axis=1)
@@ -382,7 +386,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_sweep_leaves_the_joint_invariant(name):
-    scores = z_scores(SETTINGS[name], 50_000, 4_000, seed=1)
+    scores = z_scores(SETTINGS[name], 40_000, 4_000, seed=1)
     assert len(scores) >= 20
     assert abs(worst(scores)[1]) < 4, worst(scores)
 
@@ -399,13 +403,20 @@ CHAIN, HDP = "regbayes.kernels.chain", "regbayes.kernels.hdp"
 PRIORS, BEAM = "regbayes.priors.hierarchical", "regbayes.hmm.beam"
 STICKY = Setting(stay=0.6)
 MARGIN = Setting(labels=True, nu=0.9)  # fixed: a learned scale runs away with some of the bugs
+LABELS = Setting(None, labels=True, nu=1.5, C=1.0)
 BUGS = {
-    "Eq. 25 as printed": (Setting(), CHAIN, "return p / min(p, width)", "return p"),
-    "slices that do not look at the transition": (
-        Setting(),
+    "Eq. 25 as printed": (Setting(width=1.0), CHAIN, "return p / min(p, width)", "return p"),
+    "slices below one": (
+        Setting(width=1.0),
         CHAIN,
         "cuts[t] = uniforms[t] * min(p, width)",
-        "cuts[t] = uniforms[t] * width",
+        "cuts[t] = uniforms[t]",
+    ),
+    "slices that do not know the width": (
+        Setting(width=0.1),
+        CHAIN,
+        "cuts[t] = uniforms[t] * min(p, width)",
+        "cuts[t] = uniforms[t] * p",
     ),
     "tables that stayed count for beta": (
         STICKY,
@@ -438,7 +449,7 @@ BUGS = {
         "np.append(tables, 0.0)",
     ),
     "sticks broken with alpha": (
-        Setting(alpha=(12.0, 4.0)),
+        Setting(alpha=(30.0, 6.0)),
         HDP,
         "rng.standard_exponential() / gamma",
         "rng.standard_exponential() / alpha",
@@ -456,6 +467,12 @@ BUGS = {
         "concentration[k] = counts[j, k] + _base",
         "concentration[k] = (counts[j, k] if j > 0 else 0.0) + _base",
     ),
+    "the first row has half of its counts": (
+        Setting(),
+        HDP,
+        "concentration[k] = counts[j, k] + _base",
+        "concentration[k] = (counts[j, k] if j > 0 else 0.5 * counts[j, k]) + _base",
+    ),
     "an emission's prior too strong": (
         Setting(),
         "regbayes.kernels.emissions",
@@ -463,13 +480,13 @@ BUGS = {
         "means[k, i] = mean[i] + n / (total + 1.0) * gap[i]",
     ),
     "an unlabelled step counts as class 0": (
-        MARGIN,
+        LABELS,
         BEAM,
         "model.labels.inputs, model.labels.y, state.weights",
         "model.labels.inputs, np.maximum(model.labels.y, 0), state.weights",
     ),
     "weights of new states are zero": (
-        MARGIN,
+        LABELS,
         BEAM,
         "_prior_weights(model, rng, state.term, n_new)]",
         "0.0 * _prior_weights(model, rng, state.term, n_new)]",
@@ -481,7 +498,7 @@ BUGS = {
         "out[t, k] += 2.0 * c",
     ),
     "labels do not move the states": (
-        MARGIN,
+        LABELS,
         "regbayes.kernels.votes",
         "out[t, k] -= 2.0 * c",
         "out[t, k] -= 0.0 * c",
@@ -492,12 +509,18 @@ BUGS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_seeded_bug_is_caught(bug, tmp_path):
-    """Three tries of growing length: a bug must show itself by |z| > 6."""
+    """Three tries of growing length: a bug must show itself by |z| > 6.
+
+    Or by the sampler's own word that something is impossible, or has run away.
+    """
     setting, module, old, new = BUGS[bug]
     fresh = mutant(HMM_CHAINS[module], module, old, new, tmp_path)
     modules = {"families" if fresh.__name__ == emissions.__name__ else "sampler": fresh}
     for n_chain in (3_000, 12_000, 48_000):
-        scores = z_scores(setting, 200_000, n_chain, 3, **modules)
+        try:
+            scores = z_scores(setting, 100_000, n_chain, 3, **modules)
+        except FloatingPointError:
+            return
         if abs(worst(scores)[1]) > 6:
             return
     pytest.fail(f"nothing shows: {worst(scores)}")

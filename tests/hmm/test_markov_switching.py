@@ -298,7 +298,7 @@ def test_fitted_attributes_agree():
 
 def test_without_emission_states_follow_the_labels():
     X, y, new_X, _ = switching()
-    model = MarkovSwitchingMED(emission=None, random_state=0).fit(X, y)
+    model = MarkovSwitchingMED(emission=None, max_iter=300, random_state=0).fit(X, y)
     assert np.all(np.diff(model.objective_) <= 0)
     # Far from the ends nothing tells the steps of a new sequence apart.
     (scores,) = model.decision_function(new_X)
@@ -333,7 +333,7 @@ def test_unobserved_steps_are_in_the_states_of_their_neighbours():
     rest = np.arange(len(gaps)) % 10 != 5
     score = np.mean(model.predict([gaps])[0][rest] == new_y[0][rest])
     assert score > model.score(new_X, new_y) - 0.05
-    trained = MarkovSwitchingMED(random_state=0).fit([gaps], new_y)
+    trained = MarkovSwitchingMED(max_iter=300, random_state=0).fit([gaps], new_y)
     assert trained.score(X, y) > 0.85
 
 

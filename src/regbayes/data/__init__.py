@@ -1,6 +1,7 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
 from regbayes.data._sequences import (
+    SequenceMixin,
     Sequences,
     SequenceTags,
     check_sequence_labels,
@@ -12,6 +13,7 @@ from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
 __all__ = [
     "Frame",
+    "SequenceMixin",
     "SequenceTags",
     "Sequences",
     "StepTransformer",

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_feature_names
 
 ID = "sequence_id"
@@ -43,6 +44,20 @@ class SequenceTags:
     values: Literal["continuous", "categorical", "count"] = "continuous"
     missing_steps: bool = True
     missing_labels: bool = False
+
+
+class SequenceMixin:
+    """What every sequence estimator inherits: `lengths` is no metadata to be routed.
+
+    It belongs to one stacked array; pipelines and searches, which route, pass lists.
+    """
+
+    __metadata_request__fit: ClassVar = {"lengths": UNUSED}
+    __metadata_request__predict: ClassVar = {"lengths": UNUSED, "causal": UNUSED}
+    __metadata_request__predict_proba: ClassVar = {"lengths": UNUSED, "causal": UNUSED}
+    __metadata_request__decision_function: ClassVar = {"lengths": UNUSED}
+    __metadata_request__transform: ClassVar = {"lengths": UNUSED}
+    __metadata_request__score: ClassVar = {"lengths": UNUSED}
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from regbayes.data._sequences import check_sequences, check_step_labels
+from regbayes.data._sequences import SequenceMixin, check_sequences, check_step_labels
 
 
-class StepTransformer(TransformerMixin, BaseEstimator):
+class StepTransformer(SequenceMixin, TransformerMixin, BaseEstimator):
     """Apply a transformer of tables to every step: scaling, principal components, and so on.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,12 +15,14 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from regbayes import chains
 from regbayes.data import (
     Frame,
+    SequenceMixin,
     Sequences,
     SequenceTags,
     check_sequences,
@@ -46,10 +48,20 @@ from regbayes.priors import (
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
-_VALUES = {"categorical": "categorical", "poisson": "count"}
+Values = Literal["continuous", "categorical", "count"]
+_VALUES: dict[str | None, Values] = {"categorical": "categorical", "poisson": "count"}
 
 
-class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
+def _has_emission(self: Any) -> bool:
+    if self.emission is None:
+        raise AttributeError(
+            "a model with emission=None has no law of the observations to sample from; fit one "
+            "with an emission"
+        )
+    return True
+
+
+class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
     """What the sampled HMMs share: all but the labels."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -93,6 +105,7 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
         path = prediction.most_likely_states(self._questions(sequences), self._emission, self._best)
         return sequences.give_back(path)
 
+    @available_if(_has_emission)
     def sample(self, n_steps: int = 100, random_state: Any = None) -> tuple[NDArray, NDArray]:
         """A new sequence from the posterior predictive law.
 
@@ -200,7 +213,7 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
         n_steps, n_states = len(new.X), min(self.n_init_states, len(new.X))
         if self.init == "random":
             return rng.integers(n_states, size=n_steps)
-        if self.init == "labels":
+        if self.init == "labels" and codes is not None:
             guess = rng.choice(codes[codes >= 0], size=n_steps)
             return np.where(codes >= 0, codes, guess)
         # More points than this find the same places.
@@ -211,8 +224,12 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
             return kmeans.fit(some).predict(new.inputs).astype(np.int64)
 
     @property
-    def _values(self) -> str:
+    def _values(self) -> Values:
         return self._sequence_tags().values
+
+    @property
+    def _n_symbols(self) -> int:
+        return len(self.categories_)
 
     @property
     def _best(self) -> prediction.Recalled:
@@ -224,7 +241,7 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
         if self.emission is None:
             return NoEmission()
         if self.emission == "categorical":
-            return CategoricalEmission(len(self.categories_), self.symbol_concentration)
+            return CategoricalEmission(self._n_symbols, self.symbol_concentration)
         observed = sequences.values[~np.isnan(sequences.values[:, 0])]
         if self.emission == "poisson":
             rate = 1.0 / np.maximum(observed.mean(axis=0), 1.0 / len(observed))
@@ -244,7 +261,7 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
     def _questions(self, sequences: Sequences) -> prediction.Questions:
         values = sequences.values
         if self._values == "categorical":
-            inputs = np.eye(len(self.categories_))[values] * (values >= 0)[:, None]
+            inputs = np.eye(self._n_symbols)[values] * (values >= 0)[:, None]
             return prediction.Questions(values, sequences.starts, _with_constant(inputs))
         framed = self._frame.enter(values)
         # An unobserved step is the centre of the data to a classifier.
@@ -265,7 +282,7 @@ class _InfiniteChain(CallbackSupportMixin, BaseEstimator):
 
     def _check_training(self, X: Any, lengths: Any) -> Sequences:
         sequences = check_sequences(self, X, lengths, values=self._values)
-        if self._values == "categorical":
+        if sequences.categories is not None:
             self.categories_ = sequences.categories
         return sequences
 
@@ -358,7 +375,7 @@ class InfiniteHMM(_InfiniteChain):
         covariance_scale=0.5,
         symbol_concentration=0.5,
         n_draws=100,
-        burn_in=200,
+        burn_in=500,
         thin=1,
         n_chains=2,
         random_state=None,
@@ -563,7 +580,7 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
         covariance_scale=0.5,
         symbol_concentration=0.5,
         n_draws=100,
-        burn_in=200,
+        burn_in=300,
         thin=1,
         n_chains=2,
         n_rounds=50,
@@ -730,8 +747,6 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
             )
         else:
             draws = list(self.trace_)
-            # The same stream at every call: predictions of a fitted model do not change.
-            rng = np.random.default_rng([self._seed, 1])
             one = self.prediction == "single"
             shares = prediction.vote_iterated(
                 new,
@@ -739,14 +754,14 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
                 self._classifier,
                 draws[-1:] if one else draws,
                 self.n_rounds,
-                rng,
+                self._seed,  # at every call: predictions of a fitted model do not change
             )
         return shares / shares.sum(axis=1, keepdims=True)
 
 
-def _frame(sequences: Sequences, values: str) -> Frame | None:
-    if values == "categorical":
-        return None
+def _frame(sequences: Sequences, values: Values) -> Frame:
+    if values == "categorical":  # symbols have no units
+        return Frame(np.zeros(1), 1.0)
     return Frame.of(sequences.values[~np.isnan(sequences.values[:, 0])])
 
 
@@ -757,7 +772,7 @@ def _with_constant(inputs: NDArray) -> NDArray:
 def _check_stickiness(value: Any) -> float | tuple[float, float]:
     if isinstance(value, Real):
         return float(value)
-    if len(value) == 2 and all(isinstance(v, Real) and 0 < v < np.inf for v in value):
+    if len(value) == 2 and all(isinstance(v, Real) and 0 < float(v) < np.inf for v in value):
         return float(value[0]), float(value[1])
     raise ValueError(
         f"stickiness must be a number in [0, 1), or a pair (a, b) of positive numbers, its Beta "

@@ -14,7 +14,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import Frame, Sequences, SequenceTags, check_sequences, check_step_labels
+from regbayes.data import (
+    Frame,
+    SequenceMixin,
+    Sequences,
+    SequenceTags,
+    check_sequences,
+    check_step_labels,
+)
 from regbayes.hmm import variational
 from regbayes.priors import StickBreaking, as_concentration_prior, gaussian_prior
 from regbayes.priors.mean_field import Gaussians, make_prior
@@ -24,7 +31,7 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 _COVARIANCES = {"gaussian": "full", "diag": "diag"}
 
 
-class MarkovSwitchingMED(CallbackSupportMixin, BaseEstimator):
+class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
     """Infinite Markov-switching maximum entropy discrimination machine (iM2EDM).
 
     Labels every step of a sequence. Hidden states follow a Markov chain and each has a linear

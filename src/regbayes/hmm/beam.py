@@ -169,7 +169,7 @@ def draw_weights(model: Model, rng: np.random.Generator, state: State) -> State:
 
 def draw_term(model: Model, rng: np.random.Generator, state: State) -> State:
     """shared, nu | weights."""
-    if model.labels is None:
+    if model.labels is None or state.term is None:
         return state
     term = model.labels.classifier.draw_term(rng, state.term, state.weights)
     return replace(state, term=term)

@@ -30,7 +30,9 @@ Parameters = tuple[NDArray, ...]
 class Emission(Protocol):
     """What the samplers ask of an emission."""
 
-    names: tuple[str, ...]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the arrays of the parameters are called."""
 
     def draw(
         self, rng: np.random.Generator, X: NDArray, z: NDArray[np.int64], n_states: int
@@ -183,7 +185,4 @@ class NoEmission:
         return np.zeros((len(X), len(parameters[0])))
 
     def sample(self, rng, parameters, z):
-        raise ValueError(
-            "a model with emission=None has no law of the observations to sample from; "
-            "fit one with an emission"
-        )
+        raise TypeError("observations without a law cannot be drawn")

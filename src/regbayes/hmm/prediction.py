@@ -46,12 +46,12 @@ class Questions:
 
     X: NDArray
     starts: NDArray[np.int64]
-    inputs: NDArray | None = None
+    inputs: NDArray
 
 
 def recall(draw: Draw, emission: Emission, classifier: GibbsClassifier | None = None) -> Recalled:
     # Arrays of a memory-mapped model are read-only, another type to numba: it would compile anew.
-    arrays = {key: np.require(value, requirements="CW") for key, value in draw.items()}
+    arrays = {key: np.require(value, requirements=["C", "W"]) for key, value in draw.items()}
     rows = arrays["rows"][:, :-1] / arrays["rows"][:, :-1].sum(axis=1, keepdims=True)
     parameters = tuple(arrays[name] for name in emission.names)
     if classifier is None:
@@ -95,21 +95,22 @@ def vote_iterated(
     classifier: GibbsClassifier,
     draws: Sequence[Draw],
     n_rounds: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> NDArray:
     """The paper's prediction: states, answers, states given the answers, ... (000, Section 4.3).
 
-    All sequences share their random numbers step by step, so that the answer to one does not
-    depend on the others.
+    Every round has a stream of its own, and all sequences share its numbers step by step, so that
+    the answer to one does not depend on the others.
     """
     votes = np.zeros((len(new.X), classifier.n_classes))
     lengths = np.diff(new.starts)
     step = np.arange(len(new.X)) - np.repeat(new.starts[:-1], lengths)
-    for one in draws:
+    for number, one in enumerate(draws):
         draw = recall(one, emission, classifier)
         evidence = log_evidence(new, emission, draw)
-        for _ in range(n_rounds):
-            uniforms = rng.random(lengths.max())[step]
+        for turn in range(n_rounds):
+            stream = np.random.default_rng([seed, number, turn])
+            uniforms = stream.random(lengths.max())[step]
             path = draw_paths(draw.start, draw.matrix, evidence, new.starts, uniforms)
             answer = answers(new.inputs, draw.weights, path)
             evidence = emission.log_likelihoods(new.X, draw.parameters)

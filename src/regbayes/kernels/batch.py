@@ -61,12 +61,17 @@ def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=Fals
     marginals = np.empty_like(log_likelihoods)
     log_probabilities = np.empty(n_sequences)
     counts = np.zeros((n_sequences, n_states, n_states) if moves else (n_sequences, 0, 0))
-    chain = (start, transitions, np.ascontiguousarray(transitions.T), *ranked_rows(transitions))
+    ranked, order = ranked_rows(transitions)
+    transposed = np.ascontiguousarray(transitions.T)
 
     def work(low, high):
         steps = slice(starts[low], starts[high])
         _smooth(
-            *chain,
+            start,
+            transitions,
+            transposed,
+            ranked,
+            order,
             log_likelihoods[steps],
             starts[low : high + 1] - starts[low],
             causal,
@@ -142,13 +147,22 @@ def draw_paths(
     paths = np.empty(len(log_likelihoods), dtype=np.int64)
     if cuts is None:
         cuts, width = np.zeros(len(log_likelihoods)), 0.0
-    chain = (start, transitions, *ranked_rows(transitions))
+    ranked, order = ranked_rows(transitions)
 
     def work(low, high):
         steps = slice(starts[low], starts[high])
-        given = log_likelihoods[steps]
-        bounds = starts[low : high + 1] - starts[low]
-        _draw_paths(*chain, given, bounds, uniforms[steps], cuts[steps], width, paths[steps])
+        _draw_paths(
+            start,
+            transitions,
+            ranked,
+            order,
+            log_likelihoods[steps],
+            starts[low : high + 1] - starts[low],
+            uniforms[steps],
+            cuts[steps],
+            width,
+            paths[steps],
+        )
 
     _in_threads(work, starts, n_threads)
     return paths

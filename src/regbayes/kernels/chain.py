@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import fused_kernel, kernel
+from regbayes.kernels.linalg import row_times_matrix
 
 _LEAST = 1e-280  # below, products lose digits
 _FLOOR = 1e-290  # a filtered probability that may have lost its value
@@ -70,7 +71,7 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
             for j in range(n_states):
                 row[j] = start[j]
         else:
-            _push(filtered[t - 1], transitions, row)
+            row_times_matrix(filtered[t - 1], transitions, row)
         least = 1.0
         if not mixes:
             for j in range(n_states):
@@ -98,28 +99,6 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
 
 
 @fused_kernel
-def _push(values, matrix, out):
-    """`values @ matrix`, four rows at a time so that `out` stays in registers."""
-    n = values.shape[0]
-    m = out.shape[0]
-    for j in range(m):
-        out[j] = 0.0
-    i = 0
-    while i + 4 <= n:
-        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
-        for j in range(m):
-            out[j] += (a * matrix[i, j] + b * matrix[i + 1, j]) + (
-                c * matrix[i + 2, j] + d * matrix[i + 3, j]
-            )
-        i += 4
-    while i < n:
-        a = values[i]
-        for j in range(m):
-            out[j] += a * matrix[i, j]
-        i += 1
-
-
-@fused_kernel
 def smooth_scaled(transposed, likelihoods, totals, filtered, moves):
     """p(z_t | x_1..T) in place of `filtered`; adds to `moves[i, j]`, unless it is empty.
 
@@ -134,7 +113,7 @@ def smooth_scaled(transposed, likelihoods, totals, filtered, moves):
         gain = 1.0 / totals[t + 1]
         for j in range(n_states):
             ahead[j] = back[j] * likelihoods[t + 1, j] * gain
-        _push(ahead, transposed, back)
+        row_times_matrix(ahead, transposed, back)
         row = filtered[t]
         if count:
             for i in range(n_states):

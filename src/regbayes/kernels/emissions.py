@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import fused_kernel, kernel
-from regbayes.kernels.linalg import cholesky
+from regbayes.kernels.linalg import cholesky, row_times_matrix
 from regbayes.kernels.random import draw_gamma, draw_inverse_wishart
 
 
@@ -26,14 +26,10 @@ def full_log_likelihoods(X, whitener, center, constant, out):
         for k in range(n_states):
             row[k] = constant[k]
         for i in range(n_features):
+            row_times_matrix(X[t, : i + 1], whitener[i], white)
             for k in range(n_states):
-                white[k] = -center[i, k]
-            for j in range(i + 1):
-                x = X[t, j]
-                for k in range(n_states):
-                    white[k] += whitener[i, j, k] * x
-            for k in range(n_states):
-                row[k] -= 0.5 * white[k] * white[k]
+                gap = white[k] - center[i, k]
+                row[k] -= 0.5 * gap * gap
 
 
 @fused_kernel

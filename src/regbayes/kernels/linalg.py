@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from regbayes.kernels._jit import kernel
+from regbayes.kernels._jit import fused_kernel, kernel
 
 _LOG_PI = math.log(math.pi)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -260,3 +260,34 @@ def log_ndtr(x):
     z = 1.0 / (x * x)
     series = -z * (1.0 - z * (3.0 - z * (15.0 - z * (105.0 - z * 945.0))))
     return -0.5 * x * x - math.log(-x) - _HALF_LOG_TWO_PI + math.log1p(series)
+
+
+@fused_kernel
+def row_times_matrix(values, matrix, out):
+    """`values @ matrix` into `out`, four rows at a time so that it stays in registers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> out = np.empty(2)
+    >>> row_times_matrix(np.array([1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 1.0]]), out)
+    >>> out
+    array([7., 2.])
+    """
+    n = values.shape[0]
+    m = out.shape[0]
+    for j in range(m):
+        out[j] = 0.0
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
+        for j in range(m):
+            out[j] += (a * matrix[i, j] + b * matrix[i + 1, j]) + (
+                c * matrix[i + 2, j] + d * matrix[i + 3, j]
+            )
+        i += 4
+    while i < n:
+        a = values[i]
+        for j in range(m):
+            out[j] += a * matrix[i, j]
+        i += 1
