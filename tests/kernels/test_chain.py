@@ -79,14 +79,14 @@ def in_logarithms(start, transitions, log_likelihoods):
 def assert_smooth(start, transitions, log_likelihoods, atol=1e-9):
     """`smooth` agrees with logarithms, whichever way it went."""
     ends = np.array([0, len(log_likelihoods)])
-    given = start, transitions, log_likelihoods, ends
-    marginals, causal, log_p, moves = in_logarithms(*given[:3])
-    found = smooth(*given, moves=True)
+    case = start, transitions, log_likelihoods, ends
+    marginals, causal, log_p, moves = in_logarithms(*case[:3])
+    found = smooth(*case, moves=True)
     np.testing.assert_allclose(found[0], marginals, rtol=0, atol=atol)
     np.testing.assert_allclose(found[1], log_p, rtol=1e-13, atol=atol)
     np.testing.assert_allclose(found[2][0], moves, rtol=0, atol=atol * len(log_likelihoods))
     np.testing.assert_allclose(found[0].sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(smooth(*given, causal=True)[0], causal, rtol=0, atol=atol)
+    np.testing.assert_allclose(smooth(*case, causal=True)[0], causal, rtol=0, atol=atol)
 
 
 def is_scaled(start, transitions, log_likelihoods):
@@ -157,6 +157,7 @@ def test_smoothing_sums_over_all_paths(name, loud):
             assert not moves[s].any()
             impossible += 1
             continue
+        assert is_scaled(*case[:2], case[2][case[3][s] : case[3][s + 1]]) != loud
         assert log_p[s] == pytest.approx(np.logaddexp.reduce(log_each), abs=1e-10)
         weights, one_hot = shares(log_each), np.eye(n_states)[paths]
         np.testing.assert_allclose(found, np.tensordot(weights, one_hot, 1), rtol=0, atol=1e-10)
@@ -231,7 +232,8 @@ def beam_sweep(many, z, width, rng):
     cuts, uniforms = np.empty(len(z)), rng.random((2, len(z)))
     least = chain.draw_slices(many[0], many[1], many[3], z, uniforms[0], width, cuts)
     assert least == cuts.min()
-    return draw_paths(*many, uniforms[1], cuts, width)
+    start, transitions, log_likelihoods, starts = many
+    return draw_paths(start, transitions, log_likelihoods.copy(), starts, uniforms[1], cuts, width)
 
 
 @pytest.mark.parametrize("name", ["dense", "left to right", "dead end"])
@@ -304,7 +306,7 @@ def test_threads_change_no_bit(loud):
             *smooth(*case, n_threads, causal=True),
             *most_likely_paths(*case, n_threads),
             draw_paths(*case, uniforms, n_threads=n_threads),
-            draw_paths(*case, uniforms, cuts, 0.5, n_threads),
+            draw_paths(*case[:2], case[2].copy(), starts, uniforms, cuts, 0.5, n_threads),
         ]
 
     expected = results(1)

@@ -69,14 +69,11 @@ class GaussianEmission:
     def log_likelihoods(self, X, parameters):
         means, factors = parameters
         whitener = np.linalg.inv(factors)
-        center = np.einsum("kij,kj->ik", whitener, means)
+        center = np.einsum("kij,kj->ki", whitener, means)
         log_roots = np.log(np.diagonal(whitener, axis1=1, axis2=2)).sum(axis=1)
         constant = log_roots - 0.5 * means.shape[1] * np.log(2 * np.pi)
         out = np.empty((len(X), len(means)))
-        full_log_likelihoods(
-            X, np.ascontiguousarray(whitener.transpose(1, 2, 0)), np.ascontiguousarray(center),
-            constant, out,
-        )  # fmt: skip
+        full_log_likelihoods(X, whitener, center, constant, out)
         return out
 
     def sample(self, rng, parameters, z):

@@ -137,7 +137,8 @@ def draw_paths(
     """A path for every sequence from its posterior (forward filtering, backward sampling).
 
     With `cuts`, the slices of the beam sampler, only transitions above them may be taken; `width`
-    as in :func:`regbayes.kernels.chain.draw_slices`. `uniforms[T]` are all the randomness.
+    as in :func:`regbayes.kernels.chain.draw_slices`. `log_likelihoods` are then overwritten, which
+    saves the largest array of a sweep. `uniforms[T]` are all the randomness.
 
     Returns
     -------
@@ -172,24 +173,24 @@ def draw_paths(
 def _draw_paths(
     start, transitions, ranked, order, log_likelihoods, starts, uniforms, cuts, width, paths
 ):  # fmt: skip
-    longest = _longest(starts)
-    filtered = np.empty((longest, start.shape[0]))
-    likelihoods = np.empty((longest if width == 0.0 else 0, start.shape[0]))
+    longest = _longest(starts) if width == 0.0 else 0
+    room, likelihoods = np.empty((longest, start.shape[0])), np.empty((longest, start.shape[0]))
     shifts, totals = np.empty(longest), np.empty(longest)
     for s in range(starts.shape[0] - 1):
         low, high = starts[s], starts[s + 1]
         given, path, quantiles = log_likelihoods[low:high], paths[low:high], uniforms[low:high]
-        here = filtered[: high - low]
+        filtered = given
         if width == 0.0:
+            filtered = room[: high - low]
             scale_likelihoods(given, likelihoods, shifts)
-            if filter_scaled(start, transitions, likelihoods[: high - low], here, totals):
-                draw_path(transitions, here, quantiles, path)
+            if filter_scaled(start, transitions, likelihoods[: high - low], filtered, totals):
+                draw_path(transitions, filtered, quantiles, path)
                 continue
-        total = filter_log(start, ranked, order, cuts[low:high], width, given, here)
+        total = filter_log(start, ranked, order, cuts[low:high], width, given, filtered)
         if total == -np.inf:
             path[:] = -1
         else:
-            draw_path_log(transitions, cuts[low:high], width, here, quantiles, path)
+            draw_path_log(transitions, cuts[low:high], width, filtered, quantiles, path)
 
 
 def most_likely_paths(start, transitions, log_likelihoods, starts, n_threads=1):

@@ -145,7 +145,7 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
 
     Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[i]` has
     row i in descending order and `order[i]` the states it belongs to, so that the others cost
-    nothing. `width` as in :func:`draw_slices`.
+    nothing. `width` as in :func:`draw_slices`. `log_filtered` may be `log_likelihoods` itself.
     """
     n_steps, n_states = log_likelihoods.shape
     log_total = 0.0
@@ -155,9 +155,10 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
         row = log_filtered[t]
         if t == 0:
             for j in range(n_states):
-                row[j] = -np.inf
                 if start[j] > cuts[0]:
                     row[j] = log_likelihoods[0, j] + math.log(_left(start[j], width))
+                else:
+                    row[j] = -np.inf
         else:
             last = log_filtered[t - 1]
             for j in range(n_states):
@@ -174,11 +175,12 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
                     ahead[order[i, r]] += weight * _left(p, width)
                     reached[order[i, r]] = True
             for j in range(n_states):
-                row[j] = -np.inf
-                if reached[j]:
-                    log_ahead = math.log(ahead[j]) if ahead[j] > 1e-250 else -np.inf
-                    if ahead[j] <= 1e-250:  # reached from unlikely states only
-                        log_ahead = _log_ahead(last, ranked, order, cuts[t], width, j)
+                if not reached[j]:
+                    row[j] = -np.inf
+                elif ahead[j] > 1e-250:
+                    row[j] = math.log(ahead[j]) + log_likelihoods[t, j]
+                else:  # reached from unlikely states only
+                    log_ahead = _log_ahead(last, ranked, order, cuts[t], width, j)
                     row[j] = log_ahead + log_likelihoods[t, j]
         best = row.max()
         if not best > -np.inf:

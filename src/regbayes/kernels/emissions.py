@@ -1,7 +1,6 @@
 """What the states of a chain say about the observations: likelihoods, and draws of parameters.
 
 A row of NaN (or a symbol of -1) is unobserved: it has likelihood one and counts for nothing.
-Likelihoods read parameters with the states as the last axis, which the compiler vectorises.
 """
 
 import math
@@ -9,32 +8,46 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import fused_kernel, kernel
-from regbayes.kernels.linalg import cholesky, row_times_matrix
+from regbayes.kernels.linalg import cholesky
 from regbayes.kernels.random import draw_gamma, draw_inverse_wishart
+
+_BLOCK = 64
 
 
 @fused_kernel
 def full_log_likelihoods(X, whitener, center, constant, out):
-    """log N(x_t; state k) = constant[k] - |whitener[:, :, k] x - center[:, k]|^2 / 2."""
-    n_features, n_states = center.shape
-    white = np.empty(n_states)
-    for t in range(X.shape[0]):
-        row = out[t]
-        if math.isnan(X[t, 0]):
-            row[:] = 0.0
-            continue
+    """log N(x_t; state k) = constant[k] - |whitener[k] x_t - center[k]|^2 / 2.
+
+    By blocks of steps, with the steps as the last axis: a triangle of weights meets many of them.
+    """
+    n_states, n_features = center.shape
+    steps = np.empty((n_features, _BLOCK))
+    white, total = np.empty(_BLOCK), np.empty(_BLOCK)
+    for low in range(0, X.shape[0], _BLOCK):
+        n = min(_BLOCK, X.shape[0] - low)
+        for t in range(n):
+            for i in range(n_features):
+                steps[i, t] = X[low + t, i]
         for k in range(n_states):
-            row[k] = constant[k]
-        for i in range(n_features):
-            row_times_matrix(X[t, : i + 1], whitener[i], white)
-            for k in range(n_states):
-                gap = white[k] - center[i, k]
-                row[k] -= 0.5 * gap * gap
+            total[:] = 0.0
+            for i in range(n_features):
+                white[:] = -center[k, i]
+                for j in range(i + 1):
+                    weight = whitener[k, i, j]
+                    for t in range(_BLOCK):
+                        white[t] += weight * steps[j, t]
+                for t in range(_BLOCK):
+                    total[t] += white[t] * white[t]
+            for t in range(n):
+                out[low + t, k] = constant[k] - 0.5 * total[t]
+        for t in range(n):
+            if math.isnan(X[low + t, 0]):
+                out[low + t] = 0.0
 
 
 @fused_kernel
 def diagonal_log_likelihoods(X, precision_root, center, constant, out):
-    """The same with independent features: whitener[i, i, k] is precision_root[i, k]."""
+    """The same with independent features; here the states are the last axis."""
     n_features, n_states = center.shape
     for t in range(X.shape[0]):
         row = out[t]
