@@ -516,7 +516,7 @@ def gaussian_parameters(rng, n_states=K):
     return rng.standard_normal((n_states, D)), factors
 
 
-def some_points(rng, n=20):
+def some_points(rng, n=150):
     X = 3 * rng.standard_normal((n, D))
     X[[4, 7]] = np.nan
     return X
@@ -528,7 +528,7 @@ def likelihood_cases():
     deviations, rates = rng.uniform(0.1, 2, (2, K, D))
     counts = np.where(np.isnan(X), X, rng.poisson(2.0, X.shape))
     log_probabilities = np.log(rng.dirichlet(np.ones(5), K))
-    codes = rng.integers(-1, 5, 20)
+    codes = rng.integers(-1, 5, len(X))
     return {
         "full": (
             GaussianEmission(None),

@@ -580,7 +580,7 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
         covariance_scale=0.5,
         symbol_concentration=0.5,
         n_draws=100,
-        burn_in=300,
+        burn_in=500,
         thin=1,
         n_chains=2,
         n_rounds=50,
