@@ -121,8 +121,9 @@ def shares(cells) -> str:
         "over data sets:\n\n" + "\n".join(lines) + "\n\nOne training chain of 500 steps, one test "
         "chain of 5,000, for each of the data sets, whose means are drawn anew; the standard "
         "deviation is over data sets. Defaults of M2iHMM were settled on data sets of other seeds "
-        "and frozen, but for the burn-in, raised from 300 to 500 sweeps after those other data sets "
-        "had asked for it (with 300: 0.990, 0.987 and 0.987 of the optimum here); SVMs choose their hyper-parameters by blocks of the training chain. The paper "
+        "and frozen, but for the burn-in, raised from 300 to 500 sweeps after those other sets had "
+        "asked for it (with 300: 0.990, 0.987 and 0.987 of the optimum here); SVMs choose their "
+        "hyper-parameters by blocks of the training chain. The paper "
         "reports 91.2, 85.0 and 84.8 for M2iHMM-1 on its own ten data sets (positive, negative, "
         "vague) and 53 s for a fit."
     )

@@ -71,6 +71,7 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         "stickiness": [Interval(Real, 0, 1, closed="left"), tuple, list],
         "init": [StrOptions({"kmeans", "random"})],
         "n_init_states": [_COUNT],
+        "beam_width": [Interval(Real, 0, 1, closed="right")],
         "mean_strength": [_POSITIVE],
         "covariance_df": [_POSITIVE, None],
         "covariance_scale": [_POSITIVE],
@@ -186,6 +187,7 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
                 _check_stickiness(self.stickiness),
             ),
             labels,
+            self.beam_width,
         )
         self._seed = chains.draw_seed(self.random_state)
         with chains.watched(self, self.n_chains) as watch:
@@ -307,6 +309,9 @@ class InfiniteHMM(_InfiniteChain):
         First states of a chain: clusters of the observations, or random ones.
     n_init_states : int, default=10
         Their number.
+    beam_width : float in (0, 1], default=0.01
+        Transitions that are likelier than this compete at every step of a sweep; 1 is the beam of
+        [2]_, whose chains move more slowly. The posterior is the same.
     mean_strength : float, default=0.1
         How many observations the prior of a state's mean counts for.
     covariance_df : float, default=None
@@ -370,6 +375,7 @@ class InfiniteHMM(_InfiniteChain):
         *,
         init="kmeans",
         n_init_states=10,
+        beam_width=0.01,
         mean_strength=0.1,
         covariance_df=None,
         covariance_scale=0.5,
@@ -389,6 +395,7 @@ class InfiniteHMM(_InfiniteChain):
         self.stickiness = stickiness
         self.init = init
         self.n_init_states = n_init_states
+        self.beam_width = beam_width
         self.mean_strength = mean_strength
         self.covariance_df = covariance_df
         self.covariance_scale = covariance_scale
@@ -511,7 +518,7 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
     init : {"kmeans", "random", "labels"}, default="kmeans"
         First states of a chain: clusters of the observations, random ones, or a state for each
         label, which suits many classes that follow each other, such as letters.
-    n_init_states, mean_strength, covariance_df, covariance_scale, symbol_concentration
+    n_init_states, beam_width, mean_strength, covariance_df, covariance_scale, symbol_concentration
         As in :class:`InfiniteHMM`.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks
         As in :class:`InfiniteHMM`.
@@ -575,6 +582,7 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
         shared_nu=(1.0, 100.0),
         init="kmeans",
         n_init_states=10,
+        beam_width=0.01,
         mean_strength=0.1,
         covariance_df=None,
         covariance_scale=0.5,
@@ -601,6 +609,7 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
         self.shared_nu = shared_nu
         self.init = init
         self.n_init_states = n_init_states
+        self.beam_width = beam_width
         self.mean_strength = mean_strength
         self.covariance_df = covariance_df
         self.covariance_scale = covariance_scale

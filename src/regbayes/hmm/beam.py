@@ -43,7 +43,7 @@ class Model:
     emission: Emission
     prior: HierarchicalDirichlet
     labels: Labels | None = None
-    width: float = 0.01  # of the beam, see draw_slices
+    width: float = 0.01  # of the beam, see kernels.chain.draw_slices
     n_threads: int = 1
 
 
