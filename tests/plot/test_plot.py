@@ -10,12 +10,16 @@ from matplotlib.figure import Figure
 from sklearn.svm import LinearSVC
 
 from regbayes.chains import Trace
+from regbayes.datasets import make_switching_labels
+from regbayes.hmm import InfiniteHMM
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.plot import (
     plot_co_assignment,
     plot_component_counts,
     plot_decision_regions,
+    plot_states,
     plot_trace,
+    plot_transitions,
 )
 from regbayes.plot._regions import component_shapes
 
@@ -64,6 +68,15 @@ def test_bars_are_shares_of_draws_of_all_chains(ax):
     accented = [k for k, bar in bars.items() if bar.get_facecolor()[:3] == to_rgb("tab:blue")]
     assert accented == [2]
     assert list(ax.get_xticks()) == [1, 2, 3]
+
+
+def test_bars_of_states_when_the_draws_have_states(ax):
+    numbers = [[3, 3, 4], [5, 3, 4]]
+    trace = Trace([[{"n_states": n, "log_joint": 0.0} for n in chain] for chain in numbers])
+    assert plot_component_counts(trace, ax) is ax
+    heights = {round(bar.get_center()[0]): bar.get_height() for bar in ax.patches}
+    assert heights == {3: 3 / 6, 4: 2 / 6, 5: 1 / 6}
+    assert ax.get_xlabel() == "states"
 
 
 def test_a_line_for_each_chain(ax):
@@ -175,6 +188,68 @@ def test_three_features_are_refused(ax):
     y = X[:, 0] > 0
     with pytest.raises(ValueError, match="two features"):
         plot_decision_regions(LinearSVC().fit(X, y), X, y, ax)
+
+
+def test_strips_are_steps_by_states(ax):
+    strips = {"truth": [0, 0, 1, 2], "found": np.array([1, 1, 0, 0], dtype=np.int32)}
+    assert plot_states(strips, ax) is ax
+    (image,) = ax.images
+    np.testing.assert_array_equal(image.get_array(), [[0, 0, 1, 2], [1, 1, 0, 0]])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["truth", "found"]
+    assert ax.get_xlabel() == "step"
+    assert image.get_extent() == [-0.5, 3.5, 1.5, -0.5]  # a step is as wide as one
+    assert len(ax.lines) == 1  # between the strips
+
+
+def test_one_strip_needs_no_name(ax):
+    plot_states([0, 1, 1], ax)
+    assert ax.images[0].get_array().tolist() == [[0, 1, 1]]
+    assert len(ax.lines) == 0
+
+
+def test_colours_of_states_do_not_depend_on_the_others(ax):
+    plot_states([0, 1], ax)
+    plot_states([1, 7], ax)
+    plot_states([21, 7], ax)  # there are twenty colours
+    few, many, more = (image.to_rgba(image.get_array()) for image in ax.images)
+    np.testing.assert_array_equal(few[0, 1], many[0, 0])
+    np.testing.assert_array_equal(many, more)
+    assert not np.array_equal(many[0, 0], many[0, 1])
+
+
+def test_strips_of_unequal_lengths_are_refused(ax):
+    with pytest.raises(ValueError, match=r"unequal lengths, \{'a': 2, 'b': 3\}"):
+        plot_states({"a": [0, 1], "b": [0, 1, 1]}, ax)
+
+
+def test_a_transition_matrix_has_its_rows_downwards(ax):
+    matrix = [[0.9, 0.1, 0.0], [0.3, 0.65, 0.05], [0.0, 0.0, 1.0]]
+    assert plot_transitions(matrix, ax) is ax
+    (image,) = ax.images
+    np.testing.assert_array_equal(image.get_array(), matrix)
+    assert image.get_clim() == (0, 1)
+    written = {text.get_position(): text.get_text() for text in ax.texts}
+    # Positions are (column, row); less than a tenth is left out.
+    assert written == {
+        (0, 0): ".90", (1, 0): ".10", (0, 1): ".30", (1, 1): ".65", (2, 2): "1.00"
+    }  # fmt: skip
+    assert {text.get_text(): text.get_color() for text in ax.texts}[".65"] == "white"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("next state", "state")
+    assert ax.figure.axes[-1].get_ylabel() == "probability"
+
+
+def test_pictures_of_a_fitted_chain():
+    X = make_switching_labels((60,), means=[-5, 0, 5], random_state=0).data
+    model = InfiniteHMM(n_draws=4, burn_in=4, random_state=0).fit(X)
+    strips, bars, matrix, lines = Figure().subplots(4)
+    plot_states(model.states_[0], strips)
+    assert strips.images[0].get_array().tolist() == [model.states_[0].tolist()]
+    plot_component_counts(model.trace_, bars)
+    assert sum(bar.get_height() for bar in bars.patches) == pytest.approx(1)
+    plot_transitions(model.transitions_, matrix)
+    assert matrix.images[0].get_array().shape == (model.n_states_, model.n_states_)
+    plot_trace(model.trace_, "n_states", lines)
+    assert [line.get_ydata().tolist() for line in lines.lines] == model.trace_["n_states"].tolist()
 
 
 def test_a_new_axes_when_none_is_given():

@@ -130,7 +130,7 @@ def vote_stream(
     ends = np.cumsum([0] + [len(draw.start) for draw in recalled])
     start = np.concatenate([draw.start for draw in recalled])
     matrices = np.concatenate([draw.matrix.ravel() for draw in recalled])
-    filtered = np.zeros(len(start))
+    log_filtered, filtered = np.zeros(len(start)), np.zeros(len(start))
     together = Recalled(
         start,
         matrices,
@@ -141,7 +141,7 @@ def vote_stream(
     for t, (x, inputs) in enumerate(steps):
         new = Questions(x, np.array([0, 1]), inputs)
         evidence = log_evidence(new, emission, together)[0]
-        advance(t == 0, start, matrices, ends, evidence, filtered)
+        advance(t == 0, start, matrices, ends, evidence, log_filtered, filtered)
         answer = each_answer(inputs, together.weights)
         yield np.bincount(answer, weights=filtered, minlength=classifier.n_classes)
 

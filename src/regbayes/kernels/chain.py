@@ -372,26 +372,47 @@ def count_transitions(starts, path, first, counts):
 
 
 @kernel
-def advance(is_first, start, matrices, ends, log_likelihoods, filtered):
+def advance(is_first, start, matrices, ends, log_likelihoods, log_filtered, filtered):
     """p(z_t | x_1..t) from p(z_t-1 | x_1..t-1), in place, for several chains side by side.
 
     Chain d has the states `ends[d]:ends[d + 1]` and its matrix follows the others in `matrices`.
+    `log_filtered` is carried from step to step in logarithms, for a state that looks impossible
+    now may turn out to be the right one; `filtered` is the answer.
     """
     at = 0
     for d in range(ends.shape[0] - 1):
         low, high = ends[d], ends[d + 1]
         n_states = high - low
-        ahead = np.zeros(n_states)
-        for j in range(n_states):
-            if is_first:
-                ahead[j] = start[low + j]
-            else:
+        last, matrix = log_filtered[low:high].copy(), matrices[at : at + n_states * n_states]
+        log_ahead = np.log(start[low:high])
+        if not is_first:
+            for j in range(n_states):
+                ahead = 0.0
                 for i in range(n_states):
-                    ahead[j] += filtered[low + i] * matrices[at + i * n_states + j]
-        for j in range(n_states):
-            filtered[low + j] = math.log(ahead[j]) + log_likelihoods[low + j]
-        if filtered[low:high].max() > -np.inf:
-            to_shares(filtered[low:high])
-        else:  # impossible under this draw, which forgets the step
-            filtered[low:high] = ahead
+                    ahead += math.exp(last[i]) * matrix[i * n_states + j]
+                log_ahead[j] = math.log(ahead)
+                if ahead < 1e-250:  # reached from unlikely states only
+                    log_ahead[j] = _log_dot(last, matrix[j::n_states])
+        log_filtered[low:high] = log_ahead + log_likelihoods[low:high]
+        if log_filtered[low:high].max() == -np.inf:  # impossible under this draw: unobserved
+            log_filtered[low:high] = log_ahead
+        log_filtered[low:high] -= log_filtered[low:high].max()
+        filtered[low:high] = log_filtered[low:high]
+        to_shares(filtered[low:high])
         at += n_states * n_states
+
+
+@kernel
+def _log_dot(log_values, weights):
+    """log of the inner product of exp(log_values) and `weights`."""
+    best = -np.inf
+    for i in range(weights.shape[0]):
+        if weights[i] > 0.0:
+            best = max(best, log_values[i] + math.log(weights[i]))
+    if best == -np.inf:
+        return best
+    total = 0.0
+    for i in range(weights.shape[0]):
+        if weights[i] > 0.0:
+            total += math.exp(log_values[i] + math.log(weights[i]) - best)
+    return best + math.log(total)
