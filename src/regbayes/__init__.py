@@ -13,6 +13,7 @@ __all__ = [
     "chains",
     "data",
     "datasets",
+    "hmm",
     "margin",
     "mixture",
     "plot",

@@ -11,6 +11,7 @@ def warmup() -> None:
     >>> import regbayes
     >>> regbayes.warmup()
     """
+    from regbayes.hmm import InfiniteHMM, MarkovSwitchingMED, MaxMarginInfiniteHMM
     from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
 
     rng = np.random.default_rng(0)
@@ -22,3 +23,15 @@ def warmup() -> None:
             model.fit(X, y).predict_component(X)
             model.predict(X)
     InfiniteSVM(max_components=2, max_iter=2, tol=1e9, random_state=0).fit(X, y).predict(X)
+    few = {"n_draws": 1, "burn_in": 1, "n_chains": 1, "random_state": 0}
+    counts = rng.poisson(3.0, (12, 2))
+    for emission in ("gaussian", "diag", "poisson", "categorical"):
+        steps = {"poisson": counts, "categorical": counts[:, 0]}.get(emission, X)
+        chain = InfiniteHMM(emission, **few).fit([steps])
+        chain.decode([steps])
+        chain.score([steps])
+    for law in ("gaussian", None):
+        labeller = MaxMarginInfiniteHMM(law, **few).fit([X], [y])
+        labeller.predict([X])
+        next(labeller.predict_stream(X))
+    MarkovSwitchingMED(max_states=2, max_iter=2, tol=1e9, random_state=0).fit([X], [y]).predict([X])

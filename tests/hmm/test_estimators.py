@@ -301,3 +301,15 @@ def test_step_transformer_keeps_unobserved_steps():
     assert np.isnan(out[1]).all()
     assert out[1].shape == (2, 1)
     assert np.isnan(StepTransformer(PCA(1)).fit(X).transform(X[1:])[0]).all()
+
+
+def test_classifiers_of_the_states_are_in_the_users_units(labelled):
+    data, model = labelled
+    x = data.data[1]
+    states = model.decode([x])[0]
+    scores = np.einsum("tlm,tm->tl", model.weights_[states], x) + model.intercepts_[states]
+    assert np.mean(model.classes_[scores.argmax(axis=1)] == model.predict([x])[0]) > 0.9
+    # The rule of a state turns at its mean.
+    gap = model.weights_[:, 1, 0] - model.weights_[:, 0, 0]
+    turn = -(model.intercepts_[:, 1] - model.intercepts_[:, 0]) / gap
+    np.testing.assert_allclose(np.sort(turn), np.sort(model.means_[:, 0]), atol=0.7)

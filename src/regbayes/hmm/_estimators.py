@@ -529,8 +529,9 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_states_, trace_, best_draw_, states_, means_, covariances_, transitions_, start_
-        As in :class:`InfiniteHMM`; the draws also have ``weights`` of shape (n_states, n_classes,
-        n_features + 1).
+        As in :class:`InfiniteHMM`.
+    weights_, intercepts_ : ndarray
+        Classifiers of the states of `best_draw_`.
 
     Notes
     -----
@@ -720,6 +721,25 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
         _, truth = check_step_labels(sequences, y, classes=self.classes_)
         answer = self._shares(sequences, False).argmax(axis=1)
         return float(np.mean((answer == truth)[truth != -1]))
+
+    @property
+    def weights_(self) -> NDArray:
+        """Weights of the states' classifiers in `best_draw_`, (n_states, n_classes, n_features).
+
+        In the units of X: a step x has the scores ``weights_[k] @ x + intercepts_[k]`` in state k.
+        Symbols have a weight each.
+        """
+        check_is_fitted(self)
+        return self.best_draw_["weights"][:, :, :-1] / self._frame.unit
+
+    @property
+    def intercepts_(self) -> NDArray:
+        """Intercepts that go with `weights_`, of shape (n_states, n_classes)."""
+        check_is_fitted(self)
+        intercepts = self.best_draw_["weights"][:, :, -1]
+        if self._values == "categorical":
+            return intercepts
+        return intercepts - self.weights_ @ self._frame.center
 
     def _sequence_tags(self) -> SequenceTags:
         values = _VALUES.get(self.emission, "continuous")

@@ -41,8 +41,13 @@ def plot_states(strips: Any, ax: Axes | None = None) -> Axes:
         raise ValueError(f"the strips have unequal lengths, {lengths}; cut them to the same steps.")
     image = np.array([np.asarray(strip, dtype=int) for strip in named.values()])
     ax = axes_or_new(ax)
-    # Twenty colours that tell neighbours apart; further states take them again.
-    ax.imshow(image % 20, aspect="auto", interpolation="nearest", cmap="tab20", vmin=0, vmax=19)
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    # Ten strong colours, then their ten light ones; further states take them again.
+    pairs = colormaps["tab20"]
+    colors = ListedColormap([pairs(i) for i in (*range(0, 20, 2), *range(1, 20, 2))])
+    ax.imshow(image % 20, aspect="auto", interpolation="nearest", cmap=colors, vmin=0, vmax=19)
     for edge in range(1, len(image)):
         ax.axhline(edge - 0.5, color="white", linewidth=2)
     ax.set(xlabel="step", yticks=range(len(image)), yticklabels=list(named))
