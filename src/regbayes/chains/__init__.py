@@ -2,7 +2,17 @@
 
 from regbayes.chains._descend import Descent, descend
 from regbayes.chains._progress import Watch, watched
-from regbayes.chains._run import draw_seed, run, streams
+from regbayes.chains._run import draw_seed, run, run_for, streams
 from regbayes.chains._trace import Trace
 
-__all__ = ["Descent", "Trace", "Watch", "descend", "draw_seed", "run", "streams", "watched"]
+__all__ = [
+    "Descent",
+    "Trace",
+    "Watch",
+    "descend",
+    "draw_seed",
+    "run",
+    "run_for",
+    "streams",
+    "watched",
+]

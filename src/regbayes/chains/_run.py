@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from regbayes.chains._progress import Watch
+from regbayes.chains._progress import Watch, watched
 from regbayes.chains._trace import Trace
 
 State = TypeVar("State")
@@ -110,3 +110,20 @@ def run(
             delayed(chain)(index, rng) for index, rng in enumerate(streams(random_state, n_chains))
         )
     return Trace(chains)
+
+
+def run_for(estimator: Any, init: Init, step: Step, record: Record, seed: int) -> Trace:
+    """`run`, with the words that the constructors of all samplers share, and their progress."""
+    with watched(estimator, estimator.n_chains) as watch:
+        return run(
+            init,
+            step,
+            record,
+            n_draws=estimator.n_draws,
+            burn_in=estimator.burn_in,
+            thin=estimator.thin,
+            n_chains=estimator.n_chains,
+            random_state=seed,
+            n_jobs=estimator.n_jobs,
+            watch=watch,
+        )

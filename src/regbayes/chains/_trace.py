@@ -69,6 +69,15 @@ class Trace:
             )
         return np.array(values)
 
+    def typical(self, size: str) -> Mapping[str, Any]:
+        """The draw of highest ``log_joint`` among those of the commonest `size`.
+
+        Joint densities compare only between draws with as many parts.
+        """
+        sizes = [draw[size] for draw in self]
+        mode = np.bincount(sizes).argmax()
+        return max((draw for draw in self if draw[size] == mode), key=lambda d: d["log_joint"])
+
     def to_arviz(self) -> arviz.InferenceData:
         """The quantities of fixed shape for ArviZ (``pip install "regbayes[arviz]"``)."""
         import arviz

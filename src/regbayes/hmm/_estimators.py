@@ -190,23 +190,15 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             self.beam_width,
         )
         self._seed = chains.draw_seed(self.random_state)
-        with chains.watched(self, self.n_chains) as watch:
-            self.trace_ = chains.run(
-                partial(beam.init, model, partial(self._first_states, new, codes)),
-                partial(beam.step, model),
-                partial(beam.record, model),
-                n_draws=self.n_draws,
-                burn_in=self.burn_in,
-                thin=self.thin,
-                n_chains=self.n_chains,
-                random_state=self._seed,
-                n_jobs=self.n_jobs,
-                watch=watch,
-            )
-        self.n_states_ = int(np.bincount([draw["n_states"] for draw in self.trace_]).argmax())
-        # Joint densities compare only between draws of as many states.
-        typical = [draw for draw in self.trace_ if draw["n_states"] == self.n_states_]
-        self.best_draw_ = max(typical, key=lambda draw: draw["log_joint"])
+        self.trace_ = chains.run_for(
+            self,
+            partial(beam.init, model, partial(self._first_states, new, codes)),
+            partial(beam.step, model),
+            partial(beam.record, model),
+            self._seed,
+        )
+        self.best_draw_ = self.trace_.typical("n_states")
+        self.n_states_ = self.best_draw_["n_states"]
         self.states_ = sequences.give_back(self.best_draw_["z"])
 
     def _first_states(
@@ -497,7 +489,8 @@ class MaxMarginInfiniteHMM(_InfiniteChain):
     Parameters
     ----------
     emission : {"gaussian", "diag", "categorical", "poisson"} or None, default="gaussian"
-        Law of the observations in a state; None for states that follow the labels alone.
+        Law of the observations in a state; None for states that follow the labels alone, which
+        leaves little to tell the states of new sequences by, least of all with many classes.
     C : float, default=1.0
         Weight of the margin against the likelihood.
     cost : float, default=1.0

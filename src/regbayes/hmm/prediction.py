@@ -65,6 +65,7 @@ def log_evidence(new: Questions, emission: Emission, draw: Recalled) -> NDArray:
 
     That is the margin term summed over the unknown label: all that the joint law of states and
     labels has to say about a state when the observations have no law of their own (M2iHMM-2).
+    Among more than exp(2 C cost) labels an undecided classifier weighs more than a sure one.
     """
     out = emission.log_likelihoods(new.X, draw.parameters)
     if isinstance(emission, NoEmission):

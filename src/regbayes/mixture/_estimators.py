@@ -83,23 +83,15 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
             weight_passes=getattr(self, "weight_passes", 1),
         )
         self._seed = chains.draw_seed(self.random_state)
-        with chains.watched(self, self.n_chains) as watch:
-            self.trace_ = chains.run(
-                partial(gibbs.init, model),
-                partial(gibbs.step, model),
-                partial(gibbs.record, model),
-                n_draws=self.n_draws,
-                burn_in=self.burn_in,
-                thin=self.thin,
-                n_chains=self.n_chains,
-                random_state=self._seed,
-                n_jobs=self.n_jobs,
-                watch=watch,
-            )
-        self.n_components_ = int(np.bincount([d["n_components"] for d in self.trace_]).argmax())
-        # Joint densities compare only between draws of as many weights.
-        typical = [d for d in self.trace_ if d["n_components"] == self.n_components_]
-        self.best_draw_ = max(typical, key=lambda draw: draw["log_joint"])
+        self.trace_ = chains.run_for(
+            self,
+            partial(gibbs.init, model),
+            partial(gibbs.step, model),
+            partial(gibbs.record, model),
+            self._seed,
+        )
+        self.best_draw_ = self.trace_.typical("n_components")
+        self.n_components_ = self.best_draw_["n_components"]
         self.labels_ = self.best_draw_["z"]
         return self
 
