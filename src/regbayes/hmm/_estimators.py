@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, _fit_context
@@ -188,6 +188,8 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             ),
             labels,
             self.beam_width,
+            # Threads that chains leave over work on sequences.
+            max(1, effective_n_jobs(self.n_jobs) // self.n_chains),
         )
         self._seed = chains.draw_seed(self.random_state)
         self.trace_ = chains.run_for(
@@ -316,7 +318,8 @@ class InfiniteHMM(_InfiniteChain):
         Sweeps kept, thrown away, between two that are kept; independent chains, pooled.
     random_state : int, RandomState, Generator or None
     n_jobs : int, default=None
-        Threads over chains; the result does not depend on it.
+        Threads over chains and, if there are more, over sequences; the result does not depend on
+        it.
     verbose : bool or int, default=False
     callbacks : list of scikit-learn callbacks, default=None
 

@@ -53,9 +53,9 @@ def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=Fals
     >>> seen = np.log([[0.9, 0.1], [0.5, 0.5], [0.9, 0.1]])
     >>> marginals, log_probabilities, _ = smooth(*chain, seen, np.array([0, 3]))
     >>> marginals.round(2)
-    array([[0.98, 0.02],
-           [0.97, 0.03],
-           [0.98, 0.02]])
+    array([[0.97, 0.03],
+           [0.95, 0.05],
+           [0.97, 0.03]])
     """
     n_sequences, n_states = len(starts) - 1, len(start)
     marginals = np.empty_like(log_likelihoods)
