@@ -1,21 +1,35 @@
 """Public data sets in scikit-learn's manner: fetched once, checked, then read from a data home."""
 
+from regbayes.datasets._dna import fetch_promoters, fetch_splice_junction
 from regbayes.datasets._gesture_phase import fetch_gesture_phase
+from regbayes.datasets._japanese_vowels import fetch_japanese_vowels
 from regbayes.datasets._msr_action3d import fetch_msr_action3d
 from regbayes.datasets._ocr_letters import fetch_ocr_letters
 from regbayes.datasets._parkinsons import fetch_parkinsons
+from regbayes.datasets._profiles import fetch_hill_valley, fetch_osuleaf
 from regbayes.datasets._protein_folds import fetch_protein_folds
+from regbayes.datasets._protein_sequences import fetch_kinase_domains, fetch_scope40
 from regbayes.datasets._remote import DatasetError, get_data_home
 from regbayes.datasets._switching_labels import make_switching_labels
+from regbayes.datasets._trajectories import fetch_character_trajectories, fetch_libras
 from regbayes.datasets._utkinect import fetch_utkinect
 
 __all__ = [
     "DatasetError",
+    "fetch_character_trajectories",
     "fetch_gesture_phase",
+    "fetch_hill_valley",
+    "fetch_japanese_vowels",
+    "fetch_kinase_domains",
+    "fetch_libras",
     "fetch_msr_action3d",
     "fetch_ocr_letters",
+    "fetch_osuleaf",
     "fetch_parkinsons",
+    "fetch_promoters",
     "fetch_protein_folds",
+    "fetch_scope40",
+    "fetch_splice_junction",
     "fetch_utkinect",
     "get_data_home",
     "make_switching_labels",
