@@ -1,5 +1,7 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
+from regbayes.data._features import SequenceFeatures
+from regbayes.data._quantizer import SequenceQuantizer
 from regbayes.data._sequences import (
     SequenceMixin,
     Sequences,
@@ -13,7 +15,9 @@ from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
 __all__ = [
     "Frame",
+    "SequenceFeatures",
     "SequenceMixin",
+    "SequenceQuantizer",
     "SequenceTags",
     "Sequences",
     "StepTransformer",

@@ -1,0 +1,190 @@
+"""What a step of a sequence is described by: its place, its movement, or both."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from regbayes.data._sequences import SequenceMixin, Sequences, SequenceTags, check_sequences
+
+Use = Literal["positions", "velocities", "both"]
+
+
+class _SequenceTransformer(SequenceMixin, TransformerMixin, BaseEstimator):
+    """What transformers of whole sequences share; where one ends matters to them."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "use": [StrOptions({"positions", "velocities", "both"})],
+        "center": ["boolean"],
+        "scale": ["boolean"],
+    }
+
+    def fit_transform(self: Any, X: Any, y: Any = None, lengths: Any = None) -> Any:
+        """Fit, and transform the same sequences.
+
+        Parameters
+        ----------
+        X : list of arrays, array or DataFrame
+        y : ignored
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        list of ndarray, or ndarray
+            In the layout of `X`.
+        """
+        return self.fit(X, y, lengths).transform(X, lengths)  # scikit-learn's forgets the lengths
+
+    def _sequence_tags(self) -> SequenceTags:
+        return SequenceTags(labels="none", values="continuous", missing_steps=True)
+
+
+class SequenceFeatures(_SequenceTransformer):
+    """Describe steps by values, velocities or both; bring sequences to one place and size.
+
+    Nothing is learned: what a sequence becomes depends on that sequence alone.
+
+    Parameters
+    ----------
+    use : {"positions", "velocities", "both"}, default="positions"
+        The values of a step, its difference to the step before, or both side by side. Where the
+        step before is not there (the first step) or not observed, it is the difference to the next
+        step; a sequence of one step has velocity zero.
+    center : bool, default=False
+        Subtract its mean from every sequence: its place stops to matter.
+    scale : bool, default=False
+        Divide every sequence by its root mean square deviation from its mean, one number for all
+        features, which keeps the proportions of its shape: its size stops to matter. Velocities are
+        divided too. A constant sequence is left alone.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+
+    See Also
+    --------
+    SequenceQuantizer : the same, then symbols.
+    StepTransformer : scikit-learn's transformers on every step.
+
+    Notes
+    -----
+    Steps that are not observed stay so, and count in no mean. An observed step between two that are
+    not has no velocity: it becomes unobserved, unless only positions are used.
+
+    Examples
+    --------
+    >>> from regbayes.data import SequenceFeatures
+    >>> X = [np.array([1.0, 2.0, 4.0, 7.0]), np.array([10.0, 20.0, 40.0, 70.0])]
+    >>> SequenceFeatures(use="both").fit_transform(X)[0]
+    array([[1., 1.],
+           [2., 1.],
+           [4., 2.],
+           [7., 3.]])
+    >>> small, large = SequenceFeatures(center=True, scale=True).fit_transform(X)
+    >>> np.allclose(small, large)
+    True
+    """
+
+    def __init__(self, *, use: Use = "positions", center: bool = False, scale: bool = False):
+        self.use = use
+        self.center = center
+        self.scale = scale
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, lengths: Any = None) -> SequenceFeatures:
+        """Check the parameters and the sequences, and remember the number of features.
+
+        Parameters
+        ----------
+        X : list of arrays, array or DataFrame
+            Sequences in any layout.
+        y : ignored
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        self
+        """
+        check_sequences(self, X, lengths)
+        return self
+
+    def transform(self, X: Any, lengths: Any = None) -> list[NDArray] | NDArray:
+        """Describe every step.
+
+        Parameters
+        ----------
+        X : list of arrays, array or DataFrame
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        list of ndarray, or ndarray
+            In the layout of `X`. With ``use="both"`` positions are in the first half of the
+            columns, and velocities in the second.
+        """
+        check_is_fitted(self)
+        sequences = check_sequences(self, X, lengths, reset=False)
+        return sequences.give_back(describe(sequences, self.use, self.center, self.scale))
+
+
+def describe(sequences: Sequences, use: Use, center: bool, scale: bool) -> NDArray:
+    """The features of every step, as `SequenceFeatures` has them; rows of NaN where unobserved."""
+    steps = sequences.values
+    whose = np.repeat(np.arange(len(sequences)), np.diff(sequences.starts))
+    positions, velocities = steps, _velocities(steps, sequences.starts)
+    if center or scale:
+        deviations = _deviations(sequences, whose)
+        if center:
+            positions = deviations
+        if scale:
+            units = _units(sequences, whose, deviations)[whose, None]
+            positions, velocities = positions / units, velocities / units
+    if use == "positions":
+        return positions
+    if use == "velocities":
+        return velocities
+    both = np.column_stack([positions, velocities])
+    both[np.isnan(velocities[:, 0])] = np.nan
+    return both
+
+
+def _deviations(sequences: Sequences, whose: NDArray) -> NDArray:
+    """Every step minus the mean of its sequence."""
+    steps, starts = sequences.values, sequences.starts[:-1]
+    seen = ~np.isnan(steps[:, 0])
+    # From the first observed step, so that a constant sequence gives zeros without rounding; that
+    # of a sequence without any is another's, and the difference NaN all the same.
+    first = np.minimum.reduceat(np.where(seen, np.arange(len(steps)), len(steps) - 1), starts)
+    moved = steps - steps[first[whose]]
+    return moved - _means(moved, starts)[whose]
+
+
+def _units(sequences: Sequences, whose: NDArray, deviations: NDArray) -> NDArray:
+    """Root mean square deviation of every sequence, one if it is constant."""
+    starts = sequences.starts[:-1]
+    largest = np.maximum.reduceat(np.nan_to_num(np.abs(sequences.values)).max(axis=1), starts)
+    largest[largest == 0] = 1
+    # Divided first, so that the squares of huge or tiny numbers exist.
+    squares = (deviations / largest[whose, None]) ** 2
+    spread = np.sqrt(_means(squares, starts).mean(axis=1))
+    return np.where(spread > np.finfo(float).eps, spread * largest, 1.0)
+
+
+def _means(steps: NDArray, starts: NDArray) -> NDArray:
+    """Mean of the observed steps of every sequence, zero if there are none."""
+    n_seen = np.add.reduceat((~np.isnan(steps[:, :1])).astype(float), starts)
+    return np.add.reduceat(np.nan_to_num(steps), starts) / np.maximum(n_seen, 1)
+
+
+def _velocities(steps: NDArray, starts: NDArray) -> NDArray:
+    back = np.diff(steps, axis=0, prepend=np.nan)
+    back[starts[:-1]] = np.nan
+    ahead = np.roll(back, -1, axis=0)  # of the last step it is NaN, as the first has none back
+    alone = starts[:-1][np.diff(starts) == 1]
+    ahead[alone] = steps[alone] - steps[alone]  # zero, or NaN if not observed
+    return np.where(np.isnan(back), ahead, back)
