@@ -2,12 +2,14 @@
 
 import pickle
 import threading
+import warnings
 from collections import Counter
 from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.callback import ProgressBar
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -125,6 +127,48 @@ def test_an_error_in_a_step_reaches_the_caller():
 
     with pytest.raises(FloatingPointError, match="scale the inputs"):
         run(lambda rng: 0, step, lambda state: {}, n_chains=2, n_jobs=2)
+
+
+# The loop of variational methods.
+
+
+def halve(max_iter=3, tol=0.0, **options):
+    """A descent that takes for ever."""
+    return chains.descend(
+        init=lambda rng: 1.0 + rng.random(),
+        step=lambda rng, x: x / 2,
+        objective=lambda x: 1.0 + x,
+        max_iter=max_iter,
+        tol=tol,
+        random_state=0,
+        **options,
+    )
+
+
+def test_a_descent_that_ran_out_of_rounds_says_what_to_do():
+    with pytest.warns(ConvergenceWarning, match="after max_iter=3 rounds; raise max_iter or tol"):
+        found = halve()
+    assert not found.converged
+    assert len(found.objective) == 4
+    with pytest.warns(ConvergenceWarning, match=r"after max_iter=2 rounds; take a walk\.$"):
+        halve(max_iter=2, advice="take a walk")
+
+
+def test_a_descent_without_advice_stops_in_silence():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = halve(advice=None)
+        assert not found.converged
+        assert halve(max_iter=100, tol=1e-3, advice="never said").converged
+
+
+def test_the_best_of_several_descents_is_kept():
+    every = [halve(n_init=n, advice=None) for n in (1, 2, 3, 8)]
+    ends = [found.objective[-1] for found in every]
+    assert ends == sorted(ends, reverse=True)
+    assert ends[-1] < ends[0]
+    for found in every:
+        assert found.objective[-1] == 1.0 + found.state
 
 
 # Progress.

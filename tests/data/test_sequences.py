@@ -309,6 +309,74 @@ def test_symbols_may_have_any_one_type(symbols, categories):
     assert check(symbols, values="categorical").categories.tolist() == categories
 
 
+def check_new(symbols, estimator=None, **options):
+    """Symbols for a model that knows a and b."""
+    estimator = BaseEstimator() if estimator is None else estimator
+    known = check_sequences(estimator, [["b", "a"]], values="categorical").categories
+    options = {"values": "categorical", "reset": False, "categories": known, **options}
+    return check_sequences(estimator, symbols, **options)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["a", "b", "z", "aa", None]), min_size=1, max_size=5),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_unknown_symbols_may_be_taken_for_unobserved_steps(symbols):
+    found = check_new(symbols, unknown="missing")
+    assert found.values.tolist() == [
+        {"a": 0, "b": 1}.get(symbol, -1) for x in symbols for symbol in x
+    ]
+    assert found.categories.tolist() == ["a", "b"]
+    if any(symbol in ("z", "aa") for x in symbols for symbol in x):
+        with pytest.raises(ValueError, match="which training did not have"):
+            check_new(symbols)
+    else:
+        np.testing.assert_array_equal(check_new(symbols).values, found.values)
+
+
+def test_without_known_symbols_none_is_unknown():
+    found = check(SYMBOLS, values="categorical", unknown="missing")
+    assert found.values.tolist() == [1, 0, 2, 0, 2, 2, 0, 1, 1]
+
+
+def test_symbols_of_another_type_are_unknown_too():
+    assert check_new([[0, 1], [2]], unknown="missing").values.tolist() == [-1, -1, -1]
+
+
+def test_an_unknown_symbol_is_an_error_that_names_the_option_of_estimators_that_have_it():
+    class Lenient(BaseEstimator):
+        def __init__(self, unknown="error"):
+            self.unknown = unknown
+
+    for estimator, has in ((Lenient(), True), (BaseEstimator(), False)):
+        with pytest.raises(ValueError, match="the symbol 'z' at sequence 0, step 1") as caught:
+            check_new([["a", "z"]], estimator)
+        assert "To mend it: " in str(caught.value)
+        assert ('unknown="missing"' in str(caught.value)) == has
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=6),
+    st.lists(st.integers(0, 5), max_size=8),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_some_of_the_sequences_are_sequences(lengths, chosen):
+    batch = check([i + np.arange(n)[:, None] / 10 for i, n in enumerate(lengths)])
+    assert batch.sizes.tolist() == lengths
+    chosen = [i % len(lengths) for i in chosen]
+    some = batch.take(np.array(chosen, dtype=int))
+    assert len(some) == len(chosen)
+    assert some.sizes.tolist() == [lengths[i] for i in chosen]
+    for i, part in zip(chosen, some.give_back(some.values)):
+        np.testing.assert_array_equal(part, i + np.arange(lengths[i])[:, None] / 10)
+    mask = np.isin(np.arange(len(lengths)), chosen)
+    np.testing.assert_array_equal(batch.take(mask).values, batch.take(np.flatnonzero(mask)).values)
+
+
 # Errors: what is passed, what is wrong, what to do.
 
 NAN = np.full((3, 2), np.nan)

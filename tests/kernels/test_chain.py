@@ -94,7 +94,7 @@ def is_scaled(start, transitions, log_likelihoods):
     likelihoods, filtered = np.empty((2, *log_likelihoods.shape))
     shifts, totals = np.empty((2, len(log_likelihoods)))
     chain.scale_likelihoods(log_likelihoods, likelihoods, shifts)
-    return chain.filter_scaled(start, transitions, likelihoods, filtered, totals)
+    return chain.filter_scaled(start, transitions[None], likelihoods, filtered, totals)
 
 
 # ------------------------------------------------------------------------------- against all paths

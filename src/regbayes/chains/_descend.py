@@ -32,6 +32,7 @@ def descend(
     n_init: int = 1,
     random_state: Any = None,
     watch: Watch | None = None,
+    advice: str | None = "raise max_iter or tol, or lower C",
 ) -> Descent[State]:
     """From `n_init` starts, go on until a round lowers the objective by less than `tol` of it.
 
@@ -47,6 +48,8 @@ def descend(
         At most this many rounds; a warning says so when they were too few.
     watch : Watch, optional
         Where progress is told; a callback that answers True ends its start early.
+    advice : str, optional
+        What to do when the rounds were too few; None for methods that may well stop early.
 
     Returns
     -------
@@ -78,10 +81,9 @@ def descend(
             trace[-1] = objective(state)
         found.append(Descent(state, np.array(trace), done))
     best = min(found, key=lambda descent: descent.objective[-1])
-    if not best.converged:
+    if not best.converged and advice is not None:
         warnings.warn(
-            f"the objective still falls after max_iter={max_iter} rounds; raise max_iter or tol, "
-            "or lower C.",
+            f"the objective still falls after max_iter={max_iter} rounds; {advice}.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -104,6 +104,30 @@ class Sequences:
         """Steps of all sequences together."""
         return int(self.starts[-1])
 
+    @property
+    def sizes(self) -> NDArray:
+        """Steps of every sequence."""
+        return np.diff(self.starts)
+
+    def take(self, indices: NDArray) -> Sequences:
+        """Some of the sequences, as a list of their own.
+
+        Parameters
+        ----------
+        indices : ndarray of int or of bool
+
+        Examples
+        --------
+        >>> batch = Sequences(np.arange(5.0)[:, None], np.array([0, 2, 5]))
+        >>> batch.take(np.array([1])).values.ravel()
+        array([2., 3., 4.])
+        """
+        chosen = np.arange(len(self))[indices]
+        sizes = self.sizes[chosen]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], sizes)
+        return Sequences(self.values[rows], starts, self.categories)
+
     def give_back(self, per_step: NDArray) -> list[NDArray] | NDArray:
         """Results for every step, in the layout in which the caller gave the sequences.
 
@@ -138,6 +162,7 @@ def check_sequences(
     reset: bool = True,
     allow_missing: bool = True,
     categories: NDArray | None = None,
+    unknown: Literal["error", "missing"] = "error",
 ) -> Sequences:
     """Check sequences in any layout; sets or compares the estimator's features.
 
@@ -159,7 +184,9 @@ def check_sequences(
     allow_missing : bool, default=True
         Take steps that are not observed: NaN (in any feature) or None.
     categories : ndarray, optional
-        Symbols known from training; any other is an error. Without, they are found.
+        Symbols known from training. Without, they are found.
+    unknown : {"error", "missing"}, default="error"
+        What any other symbol is: a mistake, or a step that is not observed.
 
     Returns
     -------
@@ -196,7 +223,8 @@ def check_sequences(
             f"fill them in or drop those steps: {type(estimator).__name__} does not take them",
         )
     if values == "categorical":
-        stack, categories = _encode(stack[:, 0], unobserved, categories, at)
+        remedy = ', or all such steps by unknown="missing"' * hasattr(estimator, "unknown")
+        stack, categories = _encode(stack[:, 0], unobserved, categories, unknown, remedy, at)
     else:
         _check_range(stack, values, at)
         stack[unobserved] = np.nan
@@ -491,7 +519,12 @@ def _check_range(stack: NDArray, values: str, at: Callable[[Any], str]) -> None:
 
 
 def _encode(
-    symbols: NDArray, missing: NDArray, categories: NDArray | None, at: Callable[[Any], str]
+    symbols: NDArray,
+    missing: NDArray,
+    categories: NDArray | None,
+    unknown: str,
+    remedy: str,
+    at: Callable[[Any], str],
 ) -> tuple[NDArray, NDArray]:
     known = _one_kind(symbols[~missing], "X", "symbols")
     if categories is None:
@@ -499,13 +532,14 @@ def _encode(
     codes = np.full(len(symbols), -1, dtype=np.int64)
     places = {symbol: code for code, symbol in enumerate(categories.tolist())}
     for step, symbol in zip(np.flatnonzero(~missing), known.tolist()):
-        if symbol not in places:
+        if symbol not in places and unknown == "error":
             some = ", ".join(map(repr, list(places)[:10])) + ", ..." * (len(places) > 10)
             raise _error(
                 f"X has the symbol {symbol!r} at {at(step)}, which training did not have ({some})",
-                "train on sequences with all symbols, or mark the step as not observed by None",
+                "train on sequences with all symbols, or mark the step as not observed by None"
+                + remedy,
             )
-        codes[step] = places[symbol]
+        codes[step] = places.get(symbol, -1)
     return codes, categories
 
 

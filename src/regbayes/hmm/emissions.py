@@ -22,6 +22,7 @@ from regbayes.kernels.emissions import (
     poisson_log_likelihoods,
 )
 from regbayes.kernels.random import draw_log_dirichlet
+from regbayes.kernels.statistics import add_moments, add_symbols, tilt_moments, tilt_symbols
 from regbayes.priors import NormalInverseGamma, NormalInverseWishart
 
 Parameters = tuple[NDArray, ...]
@@ -48,9 +49,38 @@ class Emission(Protocol):
         """An observation for every state of a path."""
 
 
+class ExponentialEmission(Emission, Protocol):
+    """What Baum-Welch and the score spaces ask besides: log p(x | state k) = alpha_k . f(x)."""
+
+    @property
+    def n_statistics(self) -> int:
+        """Length of f(x)."""
+
+    def statistic_names(self, state: str) -> list[str]:
+        """What the entries of f(x) in a state are called."""
+
+    def expect(self, X: NDArray, marginals: NDArray, cells: NDArray, out: NDArray) -> None:
+        """out[cell, k] += p(z_t = k) f(x_t), over the steps of every cell."""
+
+    def tilt(self, X: NDArray, weights: NDArray, cells: NDArray, out: NDArray) -> None:
+        """out[t, k] += weights[cell, k] . f(x_t)."""
+
+    def natural(self, parameters: Parameters) -> NDArray:
+        """alpha, of shape (K, n_statistics); zero where the statistic cannot occur."""
+
+    def maximize(self, statistics: NDArray) -> Parameters:
+        """The parameters of highest posterior density given sums of f(x), (K, n_statistics)."""
+
+    def log_prior(self, parameters: Parameters) -> float:
+        """What `maximize` adds to the likelihood, up to a constant."""
+
+    def gradient(self, statistics: NDArray, parameters: Parameters) -> NDArray:
+        """d log p / d parameters from sums of f(x), (..., K, n_statistics), of the same shape."""
+
+
 @dataclass(frozen=True)
 class GaussianEmission:
-    """Full covariances under a normal-inverse-Wishart prior."""
+    """Full covariances under a normal-inverse-Wishart prior; f(x) = (1, x, x_i x_j for j <= i)."""
 
     prior: NormalInverseWishart
     names = ("means", "factors")
@@ -81,10 +111,93 @@ class GaussianEmission:
         noise = rng.standard_normal((len(z), means.shape[1]))
         return means[z] + np.einsum("tij,tj->ti", factors[z], noise)
 
+    @property
+    def n_statistics(self):
+        n_features = len(self.prior.mean)
+        return 1 + n_features + len(self._pairs[0])
+
+    @property
+    def _pairs(self):
+        return np.tril_indices(len(self.prior.mean))
+
+    def statistic_names(self, state):
+        pairs = [f"{state}:x{i}*x{j}" for i, j in zip(*self._pairs)]
+        return _gaussian_names(state, len(self.prior.mean), pairs)
+
+    def expect(self, X, marginals, cells, out):
+        add_moments(X, marginals, cells, True, out)
+
+    def tilt(self, X, weights, cells, out):
+        tilt_moments(X, weights, cells, True, out)
+
+    def natural(self, parameters):
+        means, factors = parameters
+        whitener = np.linalg.inv(factors)
+        precisions = whitener.transpose(0, 2, 1) @ whitener
+        rows, columns = self._pairs
+        # x' P x has every pair twice, but the diagonal.
+        squares = -0.5 * precisions[:, rows, columns] * np.where(rows == columns, 1, 2)
+        linear = np.einsum("kij,kj->ki", precisions, means)
+        log_roots = np.log(np.diagonal(whitener, axis1=1, axis2=2)).sum(axis=1)
+        return np.column_stack([_constant(means, linear, log_roots), linear, squares])
+
+    def maximize(self, statistics):
+        prior, (n, sums, scatter) = self.prior, self._unpack(statistics)
+        total = prior.strength + n
+        means = (prior.strength * prior.mean + sums) / total[:, None]
+        around = prior.strength * np.outer(prior.mean, prior.mean)
+        outer = np.einsum("ki,kj->kij", means, means)
+        scatter = around + scatter - total[:, None, None] * outer
+        # The mode of the joint density of mean and covariance.
+        weight = (prior.df + n + len(prior.mean) + 2)[:, None, None]
+        try:
+            return means, np.linalg.cholesky((prior.scale + scatter) / weight)
+        except np.linalg.LinAlgError:  # far from the centre, squares lose the digits of a spread
+            root = np.linalg.cholesky(prior.scale)
+            whitener = np.linalg.inv(root)
+            values, vectors = np.linalg.eigh(whitener @ scatter @ whitener.T)
+            half = root @ (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+            scatter = half @ half.transpose(0, 2, 1)
+            return means, np.linalg.cholesky((prior.scale + scatter) / weight)
+
+    def log_prior(self, parameters):
+        prior, (means, factors) = self.prior, parameters
+        whitener = np.linalg.inv(factors)
+        log_roots = np.log(np.diagonal(whitener, axis1=1, axis2=2)).sum()
+        shift = np.einsum("kij,kj->ki", whitener, means - prior.mean)
+        spread = np.sum((whitener @ prior.scale) * whitener)
+        weight = prior.df + len(prior.mean) + 2
+        return weight * log_roots - 0.5 * (spread + prior.strength * np.sum(shift**2))
+
+    def gradient(self, statistics, parameters):
+        """By means, then by the lower triangles of the covariances."""
+        means, factors = parameters
+        n, sums, scatter = self._unpack(statistics)
+        whitener = np.linalg.inv(factors)
+        precisions = whitener.transpose(0, 2, 1) @ whitener
+        gap = sums - n[..., None] * means
+        by_mean = np.einsum("kij,...kj->...ki", precisions, gap)
+        outer = np.einsum("ki,...kj->...kij", means, gap)
+        centred = scatter - outer - np.swapaxes(outer, -1, -2)
+        centred -= n[..., None, None] * np.einsum("ki,kj->kij", means, means)
+        by_covariance = 0.5 * (precisions @ centred @ precisions - n[..., None, None] * precisions)
+        rows, columns = self._pairs
+        pairs = by_covariance[..., rows, columns] * np.where(rows == columns, 1, 2)
+        return np.concatenate([np.zeros_like(n)[..., None], by_mean, pairs], axis=-1)
+
+    def _unpack(self, statistics):
+        """Numbers, sums and matrices of squares."""
+        n_features, (rows, columns) = len(self.prior.mean), self._pairs
+        scatter = np.empty((*statistics.shape[:-1], n_features, n_features))
+        scatter[..., rows, columns] = scatter[..., columns, rows] = statistics[
+            ..., 1 + n_features :
+        ]
+        return statistics[..., 0], statistics[..., 1 : 1 + n_features], scatter
+
 
 @dataclass(frozen=True)
 class DiagonalEmission:
-    """Independent Gaussian features under a normal-inverse-gamma prior."""
+    """Independent Gaussian features, normal-inverse-gamma prior; f(x) = (1, x, x**2)."""
 
     prior: NormalInverseGamma
     names = ("means", "deviations")
@@ -113,10 +226,69 @@ class DiagonalEmission:
         means, deviations = parameters
         return means[z] + deviations[z] * rng.standard_normal((len(z), means.shape[1]))
 
+    @property
+    def n_statistics(self):
+        return 1 + 2 * len(self.prior.mean)
+
+    def statistic_names(self, state):
+        n_features = len(self.prior.mean)
+        return _gaussian_names(state, n_features, [f"{state}:x{i}^2" for i in range(n_features)])
+
+    def expect(self, X, marginals, cells, out):
+        add_moments(X, marginals, cells, False, out)
+
+    def tilt(self, X, weights, cells, out):
+        tilt_moments(X, weights, cells, False, out)
+
+    def natural(self, parameters):
+        means, deviations = parameters
+        linear = means / deviations**2
+        constant = _constant(means, linear, -np.log(deviations).sum(axis=1))
+        return np.column_stack([constant, linear, -0.5 / deviations**2])
+
+    def maximize(self, statistics):
+        prior, (n, sums, squares) = self.prior, self._unpack(statistics)
+        total = (prior.strength + n)[:, None]
+        means = (prior.strength * prior.mean + sums) / total
+        scatter = prior.strength * prior.mean**2 + squares - total * means**2
+        # Far from the centre, squares lose the digits of a spread.
+        scatter = prior.scale + np.maximum(scatter, 0.0)
+        return means, np.sqrt(scatter / (prior.df + n + 3)[:, None])
+
+    def log_prior(self, parameters):
+        prior, (means, deviations) = self.prior, parameters
+        spread = prior.scale + prior.strength * (means - prior.mean) ** 2
+        return -np.sum((prior.df + 3) * np.log(deviations) + 0.5 * spread / deviations**2)
+
+    def gradient(self, statistics, parameters):
+        """By means, then by variances."""
+        means, deviations = parameters
+        n, sums, squares = self._unpack(statistics)
+        n, precision = n[..., None], 1 / deviations**2
+        centred = squares - 2 * means * sums + n * means**2
+        by_variance = 0.5 * precision * (centred * precision - n)
+        by_mean = (sums - n * means) * precision
+        return np.concatenate([np.zeros_like(n), by_mean, by_variance], axis=-1)
+
+    def _unpack(self, statistics):
+        n_features = len(self.prior.mean)
+        squares = statistics[..., 1 + n_features :]
+        return statistics[..., 0], statistics[..., 1 : 1 + n_features], squares
+
+
+def _gaussian_names(state: str, n_features: int, squares: list[str]) -> list[str]:
+    return [f"{state}:1", *(f"{state}:x{i}" for i in range(n_features)), *squares]
+
+
+def _constant(means: NDArray, linear: NDArray, log_roots: NDArray) -> NDArray:
+    """What a Gaussian's density has that no x is in."""
+    log_root = log_roots - 0.5 * means.shape[1] * np.log(2 * np.pi)
+    return log_root - 0.5 * np.sum(means * linear, axis=1)
+
 
 @dataclass(frozen=True)
 class CategoricalEmission:
-    """Symbols 0, 1, ... under a symmetric Dirichlet prior; -1 is unobserved."""
+    """Symbols 0, 1, ... under a symmetric Dirichlet prior; -1 is unobserved; f(x) is one-hot."""
 
     n_symbols: int
     concentration: float
@@ -143,6 +315,33 @@ class CategoricalEmission:
         (log_probabilities,) = parameters
         noise = rng.gumbel(size=(len(z), self.n_symbols))
         return (log_probabilities[z] + noise).argmax(axis=1)
+
+    @property
+    def n_statistics(self):
+        return self.n_symbols
+
+    def statistic_names(self, state):
+        return [f"{state}:{symbol}" for symbol in range(self.n_symbols)]
+
+    def expect(self, X, marginals, cells, out):
+        add_symbols(X, marginals, cells, out)
+
+    def tilt(self, X, weights, cells, out):
+        tilt_symbols(X, weights, cells, out)
+
+    def natural(self, parameters):
+        (log_probabilities,) = parameters
+        return np.where(np.isneginf(log_probabilities), 0.0, log_probabilities)
+
+    def maximize(self, statistics):
+        """The mode under Dirichlet(1 + concentration): the concentration counts as symbols seen."""
+        return (log_shares(statistics, np.ones_like(statistics, dtype=bool), self.concentration),)
+
+    def log_prior(self, parameters):
+        return self.concentration * float(np.sum(parameters[0])) if self.concentration else 0.0
+
+    def gradient(self, statistics, parameters):
+        return share_gradient(statistics, np.exp(parameters[0]))
 
 
 @dataclass(frozen=True)
@@ -183,3 +382,22 @@ class NoEmission:
 
     def sample(self, rng, parameters, z):
         raise TypeError("observations without a law cannot be drawn")
+
+
+def log_shares(counts: NDArray, allowed: NDArray, pseudocount: float) -> NDArray:
+    """Logarithms of the shares of (..., n) counts, each with a pseudocount where it is allowed.
+
+    A row that saw nothing is even: no NaN comes out of an empty state.
+    """
+    total = np.where(allowed, counts + pseudocount, 0.0)
+    sums = total.sum(axis=-1, keepdims=True)
+    total = np.where(sums > 0, total, allowed)
+    with np.errstate(divide="ignore"):
+        return np.log(total / total.sum(axis=-1, keepdims=True))
+
+
+def share_gradient(counts: NDArray, shares: NDArray) -> NDArray:
+    """d/d theta of sum counts log(theta / sum theta) at theta = shares; zero where shares are."""
+    possible = shares > 0
+    ratio = np.divide(counts, shares, out=np.zeros_like(counts), where=possible)
+    return np.where(possible, ratio - counts.sum(axis=-1, keepdims=True), 0.0)

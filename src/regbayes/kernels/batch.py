@@ -14,6 +14,7 @@ from regbayes.kernels._jit import kernel
 from regbayes.kernels.chain import (
     draw_path,
     draw_path_log,
+    filter_all_log,
     filter_log,
     filter_scaled,
     most_likely_path,
@@ -22,8 +23,6 @@ from regbayes.kernels.chain import (
     smooth_scaled,
     to_shares,
 )
-
-_NO_MOVES = np.zeros((0, 0))
 
 
 def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=False, moves=False):
@@ -57,37 +56,88 @@ def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=Fals
            [0.95, 0.05],
            [0.97, 0.03]])
     """
+    segments = 1 if moves else 0
+    found = _smooth_all(start, transitions, log_likelihoods, starts, n_threads, segments, causal)
+    marginals, log_probabilities, counts, _ = found
+    return marginals, log_probabilities, counts[:, 0] if moves else np.zeros((len(counts), 0, 0))
+
+
+def expect(
+    start, transitions, log_likelihoods, starts,
+    n_threads=1, segments=1, tilts=None, entropies=False,
+):  # fmt: skip
+    """State marginals, and transitions by position in the sequence, of chains that may be tilted.
+
+    Parameters
+    ----------
+    start, transitions, log_likelihoods, starts, n_threads
+        As for :func:`smooth`.
+    segments : int
+        Parts of equal length that every sequence is cut into.
+    tilts : (ndarray of shape (n_sequences, K), ndarray of shape (n_sequences, segments, K, K))
+        Added to the logarithms of `start` and, in each segment, of `transitions`.
+    entropies : bool
+        Whether to find the entropy terms; otherwise the last result is empty.
+
+    Returns
+    -------
+    marginals : ndarray of shape (T, K)
+    log_normalizers : ndarray of shape (n_sequences,)
+        Without a tilt, the log-likelihoods.
+    transitions : ndarray of shape (n_sequences, segments, K, K)
+    entropies : ndarray of the same shape, or empty
+        As in :func:`regbayes.kernels.chain.smooth_scaled`.
+    """
+    return _smooth_all(
+        start, transitions, log_likelihoods, starts, n_threads, segments, False, tilts, entropies
+    )
+
+
+def _smooth_all(
+    start, transitions, log_likelihoods, starts, n_threads, segments, causal,
+    tilts=None, entropies=False,
+):  # fmt: skip
     n_sequences, n_states = len(starts) - 1, len(start)
     marginals = np.empty_like(log_likelihoods)
     log_probabilities = np.empty(n_sequences)
-    counts = np.zeros((n_sequences, n_states, n_states) if moves else (n_sequences, 0, 0))
-    ranked, order = ranked_rows(transitions)
-    transposed = np.ascontiguousarray(transitions.T)
+    shape = n_sequences, segments, n_states, n_states
+    counts, terms = np.zeros(shape), np.zeros(shape if entropies else (n_sequences, 0, 0, 0))
+    if tilts is None:
+        tilts = np.zeros((0, n_states)), np.zeros((0, 1, n_states, n_states))
+    first_tilts, move_tilts = tilts
+    with np.errstate(divide="ignore"):
+        log_start, log_transitions = np.log(start), np.log(transitions)
 
     def work(low, high):
         steps = slice(starts[low], starts[high])
         _smooth(
             start,
             transitions,
-            transposed,
-            ranked,
-            order,
+            log_start,
+            log_transitions,
+            first_tilts[low:high],
+            move_tilts[low:high],
             log_likelihoods[steps],
             starts[low : high + 1] - starts[low],
             causal,
             marginals[steps],
             log_probabilities[low:high],
             counts[low:high],
+            terms[low:high],
         )
 
     _in_threads(work, starts, n_threads)
-    return marginals, log_probabilities, counts
+    return marginals, log_probabilities, counts, terms
 
 
-def ranked_rows(transitions):
+@kernel
+def rank_rows(matrices, ranked, order):
     """Every row in descending order, and the states that the entries belong to."""
-    order = np.argsort(-transitions, axis=1, kind="stable")
-    return np.take_along_axis(transitions, order, axis=1), order
+    for g in range(matrices.shape[0]):
+        for i in range(matrices.shape[1]):
+            order[g, i] = np.argsort(-matrices[g, i], kind="mergesort")
+            for r in range(matrices.shape[2]):
+                ranked[g, i, r] = matrices[g, i, order[g, i, r]]
 
 
 @kernel
@@ -99,36 +149,93 @@ def _longest(starts):
 
 
 @kernel
+def _exp(value):
+    """exp, but what is possible stays so: the fast filter then knows what it might have lost."""
+    return math.exp(max(value, -690.0)) if value > -np.inf else 0.0
+
+
+@kernel
+def _tilted(log_start, log_transitions, first, moves, start, matrices):
+    """The chain times exp(tilt), rows summing to one at most; returns the units' logarithms."""
+    n_states = log_start.shape[0]
+    high = (log_start + first).max()
+    total = 0.0
+    for i in range(n_states):
+        start[i] = _exp(log_start[i] + first[i] - high)
+        total += start[i]
+    start /= total
+    best = -np.inf
+    for g in range(moves.shape[0]):
+        best = max(best, (log_transitions + moves[g]).max())
+    most = 0.0
+    for g in range(moves.shape[0]):
+        for i in range(n_states):
+            row = 0.0
+            for j in range(n_states):
+                matrices[g, i, j] = _exp(log_transitions[i, j] + moves[g, i, j] - best)
+                row += matrices[g, i, j]
+            most = max(most, row)
+    matrices /= most
+    return high + math.log(total), best + math.log(most)
+
+
+@kernel
 def _smooth(
-    start, transitions, transposed, ranked, order, log_likelihoods, starts, causal, marginals,
-    log_probabilities, counts,
+    start, transitions, log_start, log_transitions, first_tilts, move_tilts, log_likelihoods,
+    starts, causal, marginals, log_probabilities, counts, entropies,
 ):  # fmt: skip
-    room = np.empty((_longest(starts), start.shape[0]))
+    n_states = start.shape[0]
+    tilted = first_tilts.shape[0] > 0
+    room = np.empty((_longest(starts), n_states))
     shifts, totals, cuts = np.empty(len(room)), np.empty(len(room)), np.zeros(len(room))
-    log_transitions = np.log(transitions)
+    first = start.copy()
+    matrices = np.empty((move_tilts.shape[1], n_states, n_states))
+    transposed, ranked = np.empty_like(matrices), np.empty_like(matrices)
+    order = np.empty(matrices.shape, dtype=np.int64)
+    is_ranked = False
+    first_unit, unit = 0.0, 0.0
     for s in range(starts.shape[0] - 1):
         low, high = starts[s], starts[s + 1]
         n_steps = high - low
-        given, out, moves = log_likelihoods[low:high], marginals[low:high], counts[s]
+        given, out = log_likelihoods[low:high], marginals[low:high]
+        moves, terms = counts[s], entropies[s]
+        if tilted:
+            first_unit, unit = _tilted(
+                log_start, log_transitions, first_tilts[s], move_tilts[s], first, matrices
+            )
+        elif s == 0:
+            matrices[0] = transitions
+        if tilted or s == 0:
+            for g in range(matrices.shape[0]):
+                transposed[g] = matrices[g].T
         likelihoods = room[:n_steps]
         scale_likelihoods(given, likelihoods, shifts)
-        if filter_scaled(start, transitions, likelihoods, out, totals):
-            log_probabilities[s] = 0.0
+        if filter_scaled(first, matrices, likelihoods, out, totals):
+            log_probabilities[s] = first_unit + (n_steps - 1) * unit
             for t in range(n_steps):
                 log_probabilities[s] += math.log(totals[t]) + shifts[t]
             if not causal:
-                smooth_scaled(transposed, likelihoods, totals, out, moves)
-                if moves.shape[0] > 0:
-                    moves *= transitions
+                smooth_scaled(matrices, transposed, likelihoods, totals, out, moves, terms)
             continue
-        log_probabilities[s] = filter_log(start, ranked, order, cuts, 0.0, given, out)
+        if tilted:
+            logs = log_transitions + move_tilts[s]
+            log_first = log_start + first_tilts[s]
+            log_probabilities[s] = filter_all_log(log_first, logs, given, out)
+        else:
+            if not is_ranked:
+                rank_rows(matrices, ranked, order)
+                is_ranked = True
+            logs = np.log(matrices)
+            log_probabilities[s] = filter_log(
+                first, matrices, ranked, order, cuts, 0.0, given, out
+            )
         if log_probabilities[s] == -np.inf:
             out[:] = 0.0
         elif causal:
             for t in range(n_steps):
                 to_shares(out[t])
         else:
-            smooth_log(log_transitions, given, out, moves)
+            smooth_log(logs, given, out, moves, terms)
 
 
 def draw_paths(
@@ -148,13 +255,15 @@ def draw_paths(
     paths = np.empty(len(log_likelihoods), dtype=np.int64)
     if cuts is None:
         cuts, width = np.zeros(len(log_likelihoods)), 0.0
-    ranked, order = ranked_rows(transitions)
+    matrices = np.ascontiguousarray(transitions)[None]
+    ranked, order = np.empty_like(matrices), np.empty(matrices.shape, dtype=np.int64)
+    rank_rows(matrices, ranked, order)
 
     def work(low, high):
         steps = slice(starts[low], starts[high])
         _draw_paths(
             start,
-            transitions,
+            matrices,
             ranked,
             order,
             log_likelihoods[steps],
@@ -171,8 +280,9 @@ def draw_paths(
 
 @kernel
 def _draw_paths(
-    start, transitions, ranked, order, log_likelihoods, starts, uniforms, cuts, width, paths
+    start, matrices, ranked, order, log_likelihoods, starts, uniforms, cuts, width, paths
 ):  # fmt: skip
+    transitions = matrices[0]
     longest = _longest(starts) if width == 0.0 else 0
     room, likelihoods = np.empty((longest, start.shape[0])), np.empty((longest, start.shape[0]))
     shifts, totals = np.empty(longest), np.empty(longest)
@@ -183,14 +293,15 @@ def _draw_paths(
         if width == 0.0:
             filtered = room[: high - low]
             scale_likelihoods(given, likelihoods, shifts)
-            if filter_scaled(start, transitions, likelihoods[: high - low], filtered, totals):
+            if filter_scaled(start, matrices, likelihoods[: high - low], filtered, totals):
                 draw_path(transitions, filtered, quantiles, path)
                 continue
-        total = filter_log(start, ranked, order, cuts[low:high], width, given, filtered)
+        slices = cuts[low:high]
+        total = filter_log(start, matrices, ranked, order, slices, width, given, filtered)
         if total == -np.inf:
             path[:] = -1
         else:
-            draw_path_log(transitions, cuts[low:high], width, filtered, quantiles, path)
+            draw_path_log(transitions, slices, width, filtered, quantiles, path)
 
 
 def most_likely_paths(start, transitions, log_likelihoods, starts, n_threads=1):

@@ -1,8 +1,9 @@
 """Hidden Markov chains, one sequence at a time: filter, smooth, draw, find the best path.
 
-A chain is `start[K]`, `transitions[K, K]` (rows sum to one; zeros are welcome) and
+A chain is `start[K]`, `transitions[K, K]` (rows sum to one, or less; zeros are welcome) and
 `log_likelihoods[T, K]`, all that these kernels know of emissions. :mod:`regbayes.kernels.batch`
-runs them over many sequences.
+runs them over many sequences. Filters and smoothers take `transitions[G, K, K]`, a matrix for each
+of G segments of equal length: that of step t rules the transition out of it.
 
 The fast recursions work with scaled probabilities and say when an underflow might have mattered;
 then the slow ones, in logarithms, take over. An impossible sequence has log-likelihood -inf, no
@@ -58,6 +59,7 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
     from the other states at once and the loss cannot build up.
     """
     n_steps, n_states = likelihoods.shape
+    n_matrices = transitions.shape[0]
     mixes = transitions.min() > 1e-90
     rarest = 1.0
     if not mixes:
@@ -71,7 +73,8 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
             for j in range(n_states):
                 row[j] = start[j]
         else:
-            row_times_matrix(filtered[t - 1], transitions, row)
+            matrix = transitions[(t - 1) * n_matrices // n_steps]
+            row_times_matrix(filtered[t - 1], matrix, row)
         least = 1.0
         if not mixes:
             for j in range(n_states):
@@ -99,27 +102,40 @@ def filter_scaled(start, transitions, likelihoods, filtered, totals):
 
 
 @fused_kernel
-def smooth_scaled(transposed, likelihoods, totals, filtered, moves):
-    """p(z_t | x_1..T) in place of `filtered`; adds to `moves[i, j]`, unless it is empty.
+def smooth_scaled(transitions, transposed, likelihoods, totals, filtered, moves, entropies):
+    """p(z_t | x_1..T) in place of `filtered`; adds to `moves` and `entropies`, unless empty.
 
-    Sums over t of p(z_t = i, z_t+1 = j | x) are `transitions * moves`. `transposed` is the
-    transposed transition matrix, so that memory is read in order.
+    `moves[s, i, j]` is the sum over the steps t of segment s of p(z_t = i, z_t+1 = j | x), and
+    `entropies[s, i, j]` that of -p(i, j) log p(j | i), whose sum is the entropy of the path given
+    its first state. `transposed` has the transposed matrices, so that memory is read in order.
     """
     n_steps, n_states = filtered.shape
-    count = moves.shape[0] > 0
+    n_matrices, n_segments = transitions.shape[0], moves.shape[0]
     back = np.ones(n_states)  # p(x_t+1..T | z_t) / p(x_t+1..T | x_1..t), at most 1 / filtered
     ahead = np.empty(n_states)
+    logs = np.empty(n_states)
     for t in range(n_steps - 2, -1, -1):
         gain = 1.0 / totals[t + 1]
         for j in range(n_states):
             ahead[j] = back[j] * likelihoods[t + 1, j] * gain
-        row_times_matrix(ahead, transposed, back)
+        row_times_matrix(ahead, transposed[t * n_matrices // n_steps], back)
         row = filtered[t]
-        if count:
+        if n_segments > 0:
+            counts = moves[t * n_segments // n_steps]
             for i in range(n_states):
                 if row[i] > 0.0:
                     for j in range(n_states):
-                        moves[i, j] += row[i] * ahead[j]
+                        counts[i, j] += row[i] * ahead[j]
+        if entropies.shape[0] > 0:
+            # p(j | i) = transitions[i, j] ahead[j] / back[i]: logarithms of states will do.
+            terms = entropies[t * n_segments // n_steps]
+            for j in range(n_states):
+                logs[j] = math.log(ahead[j]) if ahead[j] > 0.0 else 0.0
+            for i in range(n_states):
+                if row[i] > 0.0 and back[i] > 0.0:
+                    log_back = math.log(back[i])
+                    for j in range(n_states):
+                        terms[i, j] -= row[i] * ahead[j] * (logs[j] - log_back)
         total = 0.0
         for i in range(n_states):
             # Where no path comes, `back` may be infinite.
@@ -129,6 +145,14 @@ def smooth_scaled(transposed, likelihoods, totals, filtered, moves):
         gain = 1.0 / total
         for i in range(n_states):
             row[i] *= gain
+    for s in range(n_segments):
+        matrix = transitions[s * n_matrices // n_segments]
+        for i in range(n_states):
+            for j in range(n_states):
+                moves[s, i, j] *= matrix[i, j]
+                if entropies.shape[0] > 0:
+                    own = moves[s, i, j] * math.log(matrix[i, j]) if matrix[i, j] > 0.0 else 0.0
+                    entropies[s, i, j] = matrix[i, j] * entropies[s, i, j] - own
 
 
 @kernel
@@ -140,14 +164,15 @@ def _left(p, width):
 
 
 @kernel
-def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered):
+def filter_log(start, transitions, ranked, order, cuts, width, log_likelihoods, log_filtered):
     """log p(z_t | x_1..t) up to a constant for each t, the largest 0; returns log p(x).
 
-    Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[i]` has
-    row i in descending order and `order[i]` the states it belongs to, so that the others cost
+    Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[g, i]` has
+    row i in descending order and `order[g, i]` the states it belongs to, so that the others cost
     nothing. `width` as in :func:`draw_slices`. `log_filtered` may be `log_likelihoods` itself.
     """
     n_steps, n_states = log_likelihoods.shape
+    n_matrices = transitions.shape[0]
     log_total = 0.0
     ahead = np.empty(n_states)
     reached = np.empty(n_states, dtype=np.bool_)
@@ -161,6 +186,7 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
                     row[j] = -np.inf
         else:
             last = log_filtered[t - 1]
+            g = (t - 1) * n_matrices // n_steps
             for j in range(n_states):
                 ahead[j] = 0.0
                 reached[j] = False
@@ -169,18 +195,18 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
                     continue
                 weight = math.exp(last[i])
                 for r in range(n_states):
-                    p = ranked[i, r]
+                    p = ranked[g, i, r]
                     if p <= cuts[t]:
                         break
-                    ahead[order[i, r]] += weight * _left(p, width)
-                    reached[order[i, r]] = True
+                    ahead[order[g, i, r]] += weight * _left(p, width)
+                    reached[order[g, i, r]] = True
             for j in range(n_states):
                 if not reached[j]:
                     row[j] = -np.inf
                 elif ahead[j] > 1e-250:
                     row[j] = math.log(ahead[j]) + log_likelihoods[t, j]
                 else:  # reached from unlikely states only
-                    log_ahead = _log_ahead(last, ranked, order, cuts[t], width, j)
+                    log_ahead = _log_ahead(last, transitions[g, :, j], cuts[t], width)
                     row[j] = log_ahead + log_likelihoods[t, j]
         best = row.max()
         if not best > -np.inf:
@@ -195,32 +221,66 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
 
 
 @kernel
-def _log_ahead(last, ranked, order, cut, width, j):
-    """log of the mass that enters state j, by logarithms throughout."""
-    n_states = last.shape[0]
-    total = -np.inf
-    for i in range(n_states):
-        if last[i] == -np.inf:
-            continue
-        for r in range(n_states):
-            if ranked[i, r] <= cut:
-                break
-            if order[i, r] == j:
-                term = last[i] + math.log(_left(ranked[i, r], width))
-                high, low = max(total, term), min(total, term)
-                total = high + math.log1p(math.exp(low - high))
-    return total
+def filter_all_log(log_start, log_transitions, log_likelihoods, log_filtered):
+    """As `filter_log`, but of `log_transitions[G, K, K]`, which need not be of probabilities.
+
+    For chains so steep that not all their transitions are floating point numbers.
+    """
+    n_steps, n_states = log_likelihoods.shape
+    log_total = 0.0
+    for t in range(n_steps):
+        row = log_filtered[t]
+        matrix = log_transitions[max(t - 1, 0) * log_transitions.shape[0] // n_steps]
+        for j in range(n_states):
+            ahead = log_start[j]
+            if t > 0:
+                last = log_filtered[t - 1]
+                high = (last + matrix[:, j]).max()
+                ahead = -np.inf
+                if high > -np.inf:
+                    total = 0.0
+                    for i in range(n_states):
+                        total += math.exp(last[i] + matrix[i, j] - high)
+                    ahead = high + math.log(total)
+            row[j] = ahead + log_likelihoods[t, j]
+        best = row.max()
+        if not best > -np.inf:
+            return -np.inf
+        log_total += best
+        for j in range(n_states):
+            row[j] -= best
+    total = 0.0
+    for j in range(n_states):
+        total += math.exp(log_filtered[n_steps - 1, j])
+    return log_total + math.log(total)
 
 
 @kernel
-def smooth_log(log_transitions, log_likelihoods, log_filtered, moves):
-    """p(z_t | x_1..T) in place of `log_filtered`; moves as in `smooth_scaled`, but complete."""
+def _log_ahead(last, column, cut, width):
+    """log of the mass that enters a state, whose column of the matrix it is, by logarithms."""
+    best = -np.inf
+    for i in range(column.shape[0]):
+        if column[i] > cut:
+            best = max(best, last[i] + math.log(_left(column[i], width)))
+    if best == -np.inf:
+        return best
+    total = 0.0
+    for i in range(column.shape[0]):
+        if column[i] > cut:
+            total += math.exp(last[i] + math.log(_left(column[i], width)) - best)
+    return best + math.log(total)
+
+
+@kernel
+def smooth_log(log_transitions, log_likelihoods, log_filtered, moves, entropies):
+    """p(z_t | x_1..T) in place of `log_filtered`; the rest as in `smooth_scaled`."""
     n_steps, n_states = log_filtered.shape
-    count = moves.shape[0] > 0
+    n_matrices, n_segments = log_transitions.shape[0], moves.shape[0]
     back = np.zeros(n_states)
     ahead = np.empty(n_states)
     to_shares(log_filtered[n_steps - 1])
     for t in range(n_steps - 2, -1, -1):
+        matrix = log_transitions[t * n_matrices // n_steps]
         for j in range(n_states):
             ahead[j] = back[j] + log_likelihoods[t + 1, j]
         row = log_filtered[t]
@@ -228,15 +288,16 @@ def smooth_log(log_transitions, log_likelihoods, log_filtered, moves):
         for i in range(n_states):
             high = -np.inf
             for j in range(n_states):
-                high = max(high, log_transitions[i, j] + ahead[j])
+                high = max(high, matrix[i, j] + ahead[j])
             back[i] = high
             if high > -np.inf:
                 total = 0.0
                 for j in range(n_states):
-                    total += math.exp(log_transitions[i, j] + ahead[j] - high)
+                    total += math.exp(matrix[i, j] + ahead[j] - high)
                 back[i] += math.log(total)
             best = max(best, row[i] + back[i])
-        if count:
+        if n_segments > 0:
+            s = t * n_segments // n_steps
             total = 0.0
             for i in range(n_states):
                 total += math.exp(row[i] + back[i] - best)
@@ -244,7 +305,10 @@ def smooth_log(log_transitions, log_likelihoods, log_filtered, moves):
             for i in range(n_states):
                 if row[i] > -np.inf:
                     for j in range(n_states):
-                        moves[i, j] += math.exp(row[i] + log_transitions[i, j] + ahead[j] - shift)
+                        p = math.exp(row[i] + matrix[i, j] + ahead[j] - shift)
+                        moves[s, i, j] += p
+                        if entropies.shape[0] > 0 and p > 0.0:
+                            entropies[s, i, j] -= p * (matrix[i, j] + ahead[j] - back[i])
         for i in range(n_states):
             row[i] += back[i]
             back[i] -= best
@@ -392,7 +456,7 @@ def advance(is_first, start, matrices, ends, log_likelihoods, log_filtered, filt
                     ahead += math.exp(last[i]) * matrix[i * n_states + j]
                 log_ahead[j] = math.log(ahead)
                 if ahead < 1e-250:  # reached from unlikely states only
-                    log_ahead[j] = _log_dot(last, matrix[j::n_states])
+                    log_ahead[j] = _log_ahead(last, matrix[j::n_states], 0.0, 0.0)
         log_filtered[low:high] = log_ahead + log_likelihoods[low:high]
         if log_filtered[low:high].max() == -np.inf:  # impossible under this draw: unobserved
             log_filtered[low:high] = log_ahead
@@ -400,19 +464,3 @@ def advance(is_first, start, matrices, ends, log_likelihoods, log_filtered, filt
         filtered[low:high] = log_filtered[low:high]
         to_shares(filtered[low:high])
         at += n_states * n_states
-
-
-@kernel
-def _log_dot(log_values, weights):
-    """log of the inner product of exp(log_values) and `weights`."""
-    best = -np.inf
-    for i in range(weights.shape[0]):
-        if weights[i] > 0.0:
-            best = max(best, log_values[i] + math.log(weights[i]))
-    if best == -np.inf:
-        return best
-    total = 0.0
-    for i in range(weights.shape[0]):
-        if weights[i] > 0.0:
-            total += math.exp(log_values[i] + math.log(weights[i]) - best)
-    return best + math.log(total)

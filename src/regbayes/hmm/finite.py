@@ -1,0 +1,218 @@
+"""Hidden Markov models with a given number of states, as an exponential family.
+
+log p(x, z) = alpha . T(x, z), with statistics T = (first state, transitions, emissions): one
+vector for everything that Baum-Welch, the score spaces and the max-margin tilt ask of a chain
+(001, Eq. 3). See :class:`regbayes.scores.protocol.Law` for the names of the methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regbayes.data import Sequences
+from regbayes.hmm.emissions import ExponentialEmission, Parameters, log_shares, share_gradient
+from regbayes.kernels.batch import expect
+
+
+class Expected(NamedTuple):
+    """Posterior expectations of sequences: all that is learnt from them, and all that scores show.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (n_sequences, n_segments, n_statistics)
+    log_likelihoods : ndarray of shape (n_sequences,)
+        Logarithms of the normalisers: log p(x) without a tilt.
+    entropies : ndarray of shape (n_sequences, n_segments, n_hidden)
+        -E[log q], in the terms of the hidden part of the statistics; empty if not asked for.
+    """
+
+    statistics: NDArray
+    log_likelihoods: NDArray
+    entropies: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class ChainLaw:
+    """A finite HMM: parameters, and the priors they are learnt under.
+
+    Parameters
+    ----------
+    log_start : ndarray of shape (K,)
+    log_transitions : ndarray of shape (K, K)
+    emission : ExponentialEmission
+    parameters : tuple of ndarray
+        Of the emission.
+    pseudocount : float
+        Added to every count of a first state or a transition that is allowed.
+    allowed_start, allowed : ndarray of bool of shape (K,) and (K, K)
+    """
+
+    log_start: NDArray
+    log_transitions: NDArray
+    emission: ExponentialEmission
+    parameters: Parameters
+    pseudocount: float
+    allowed_start: NDArray
+    allowed: NDArray
+
+    @property
+    def n_states(self) -> int:
+        return len(self.log_start)
+
+    @property
+    def n_hidden(self) -> int:
+        """How many of the statistics are of the hidden path alone; they come first."""
+        return self.n_states + self.n_states**2
+
+    @property
+    def names(self) -> list[str]:
+        """What the statistics are called."""
+        states = range(self.n_states)
+        first = [f"first:{k}" for k in states]
+        moves = [f"{i}>{j}" for i in states for j in states]
+        emitted = [name for k in states for name in self.emission.statistic_names(str(k))]
+        return first + moves + emitted
+
+    def natural(self) -> NDArray:
+        """alpha(theta); zero where a statistic is impossible."""
+        hidden = np.concatenate([self.log_start, self.log_transitions.ravel()])
+        hidden = np.where(np.isneginf(hidden), 0.0, hidden)
+        return np.concatenate([hidden, self.emission.natural(self.parameters).ravel()])
+
+    def expect(
+        self,
+        sequences: Sequences,
+        tilt: NDArray | None = None,
+        segments: int = 1,
+        entropies: bool = False,
+        n_threads: int = 1,
+    ) -> Expected:
+        """E[T] under q(z) ∝ p(x, z) exp(tilt . T(x, z)), which is a chain again.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        tilt : ndarray of shape (n_sequences, segments, n_statistics), optional
+        segments : int
+            Statistics by position: parts of equal length, of every sequence.
+        entropies : bool
+        n_threads : int
+        """
+        n, K = len(sequences), self.n_states
+        cells = cells_of(sequences.starts, segments)
+        evidence = self.emission.log_likelihoods(sequences.values, self.parameters)
+        start, transitions = np.exp(self.log_start), np.exp(self.log_transitions)
+        tilts = None
+        if tilt is not None:
+            first, moves, emitted = self._parts(np.ascontiguousarray(tilt))
+            flat = np.ascontiguousarray(emitted).reshape(n * segments, K, -1)
+            self.emission.tilt(sequences.values, flat, cells, evidence)
+            # A sequence starts in its first segment; the tilt of other first states is idle.
+            tilts = np.ascontiguousarray(first[:, 0]), np.ascontiguousarray(moves)
+        marginals, log_likelihoods, moves, uncertain = expect(
+            start,
+            transitions,
+            evidence,
+            sequences.starts,
+            n_threads,
+            segments=segments,
+            tilts=tilts,
+            entropies=entropies,
+        )
+        out = np.zeros((n, segments, self.n_hidden + K * self.emission.n_statistics))
+        out[:, 0, :K] = marginals[sequences.starts[:-1]]
+        out[:, :, K : self.n_hidden] = moves.reshape(n, segments, -1)
+        emitted = np.zeros((n * segments, K, self.emission.n_statistics))
+        self.emission.expect(sequences.values, marginals, cells, emitted)
+        out[:, :, self.n_hidden :] = emitted.reshape(n, segments, -1)
+        doubt = np.zeros((n, segments, self.n_hidden if entropies else 0))
+        if entropies:
+            first = marginals[sequences.starts[:-1]]
+            doubt[:, 0, :K] = -first * np.log(np.where(first > 0, first, 1.0))
+            doubt[:, :, K:] = uncertain.reshape(n, segments, -1)
+        return Expected(out, log_likelihoods, doubt)
+
+    def gradient(self, statistics: NDArray) -> NDArray:
+        """d log p / d theta = (d alpha / d theta)' E[T] (Fisher's identity), entry by entry.
+
+        Probabilities are taken as theta / sum(theta), so that the gradient knows of the simplex.
+        """
+        first, moves, emitted = self._parts(statistics)
+        parts = [
+            share_gradient(first, np.exp(self.log_start)),
+            share_gradient(moves, np.exp(self.log_transitions)),
+            self.emission.gradient(emitted, self.parameters),
+        ]
+        return np.concatenate([_flat(part, statistics.shape[:-1]) for part in parts], axis=-1)
+
+    def maximize(self, totals: NDArray) -> ChainLaw:
+        """The M-step: parameters of highest posterior density given sums of statistics."""
+        first, moves, emitted = self._parts(totals)
+        return replace(
+            self,
+            log_start=log_shares(first, self.allowed_start, self.pseudocount),
+            log_transitions=log_shares(moves, self.allowed, self.pseudocount),
+            parameters=self.emission.maximize(emitted),
+        )
+
+    def log_prior(self) -> float:
+        """What `maximize` adds to the log-likelihood, up to a constant."""
+        hidden = self.log_start[self.allowed_start].sum() + self.log_transitions[self.allowed].sum()
+        ours = self.pseudocount * hidden if self.pseudocount else 0.0
+        return float(ours + self.emission.log_prior(self.parameters))
+
+    def _parts(self, statistics: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        K, lead = self.n_states, statistics.shape[:-1]
+        return (
+            statistics[..., :K],
+            statistics[..., K : self.n_hidden].reshape(*lead, K, K),
+            statistics[..., self.n_hidden :].reshape(*lead, K, self.emission.n_statistics),
+        )
+
+
+def cells_of(starts: NDArray, segments: int) -> NDArray:
+    """The cell of every step: sequence s, step t of T has cell s * segments + t * segments // T."""
+    lengths = np.diff(starts)
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    step = np.arange(starts[-1]) - starts[sequence]
+    return sequence * segments + step * segments // lengths[sequence]
+
+
+class Fit(NamedTuple):
+    """State of Baum-Welch: a law, its statistics of the data, and minus the objective."""
+
+    law: ChainLaw
+    totals: NDArray
+    loss: float
+
+
+def guess(law: ChainLaw, sequences: Sequences, marginals: NDArray) -> ChainLaw:
+    """A law to start from: the M-step on independent steps with given probabilities of states."""
+    starts = sequences.starts
+    last = np.zeros(sequences.n_steps, dtype=bool)
+    last[starts[1:] - 1] = True
+    here = np.flatnonzero(~last)
+    emitted = np.zeros((1, law.n_states, law.emission.n_statistics))
+    law.emission.expect(sequences.values, marginals, np.zeros(len(marginals), np.int64), emitted)
+    parts = [marginals[starts[:-1]].sum(axis=0), marginals[here].T @ marginals[here + 1], emitted]
+    return law.maximize(np.concatenate([part.ravel() for part in parts]))
+
+
+def evaluate(law: ChainLaw, sequences: Sequences, n_threads: int) -> Fit:
+    """The E-step."""
+    found = law.expect(sequences, n_threads=n_threads)
+    loss = -found.log_likelihoods.sum() - law.log_prior()
+    return Fit(law, found.statistics.sum(axis=(0, 1)), float(loss))
+
+
+def step(sequences: Sequences, n_threads: int, rng: np.random.Generator, state: Fit) -> Fit:
+    """One round of Baum-Welch, which never lowers the posterior density of the parameters."""
+    return evaluate(state.law.maximize(state.totals), sequences, n_threads)
+
+
+def _flat(part: NDArray, lead: tuple[int, ...]) -> NDArray:
+    return part.reshape(*lead, -1)
