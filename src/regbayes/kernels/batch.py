@@ -121,7 +121,7 @@ def _smooth(
                 if moves.shape[0] > 0:
                     moves *= transitions
             continue
-        log_probabilities[s] = filter_log(start, ranked, order, cuts, 0.0, given, out)
+        log_probabilities[s] = filter_log(start, transitions, ranked, order, cuts, 0.0, given, out)
         if log_probabilities[s] == -np.inf:
             out[:] = 0.0
         elif causal:
@@ -186,11 +186,12 @@ def _draw_paths(
             if filter_scaled(start, transitions, likelihoods[: high - low], filtered, totals):
                 draw_path(transitions, filtered, quantiles, path)
                 continue
-        total = filter_log(start, ranked, order, cuts[low:high], width, given, filtered)
+        slices = cuts[low:high]
+        total = filter_log(start, transitions, ranked, order, slices, width, given, filtered)
         if total == -np.inf:
             path[:] = -1
         else:
-            draw_path_log(transitions, cuts[low:high], width, filtered, quantiles, path)
+            draw_path_log(transitions, slices, width, filtered, quantiles, path)
 
 
 def most_likely_paths(start, transitions, log_likelihoods, starts, n_threads=1):

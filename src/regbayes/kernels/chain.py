@@ -140,7 +140,7 @@ def _left(p, width):
 
 
 @kernel
-def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered):
+def filter_log(start, transitions, ranked, order, cuts, width, log_likelihoods, log_filtered):
     """log p(z_t | x_1..t) up to a constant for each t, the largest 0; returns log p(x).
 
     Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[i]` has
@@ -180,7 +180,7 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
                 elif ahead[j] > 1e-250:
                     row[j] = math.log(ahead[j]) + log_likelihoods[t, j]
                 else:  # reached from unlikely states only
-                    log_ahead = _log_ahead(last, ranked, order, cuts[t], width, j)
+                    log_ahead = _log_ahead(last, transitions[:, j], cuts[t], width)
                     row[j] = log_ahead + log_likelihoods[t, j]
         best = row.max()
         if not best > -np.inf:
@@ -195,21 +195,19 @@ def filter_log(start, ranked, order, cuts, width, log_likelihoods, log_filtered)
 
 
 @kernel
-def _log_ahead(last, ranked, order, cut, width, j):
-    """log of the mass that enters state j, by logarithms throughout."""
-    n_states = last.shape[0]
-    total = -np.inf
-    for i in range(n_states):
-        if last[i] == -np.inf:
-            continue
-        for r in range(n_states):
-            if ranked[i, r] <= cut:
-                break
-            if order[i, r] == j:
-                term = last[i] + math.log(_left(ranked[i, r], width))
-                high, low = max(total, term), min(total, term)
-                total = high + math.log1p(math.exp(low - high))
-    return total
+def _log_ahead(last, column, cut, width):
+    """log of the mass that enters a state, whose column of the matrix it is, by logarithms."""
+    best = -np.inf
+    for i in range(column.shape[0]):
+        if column[i] > cut:
+            best = max(best, last[i] + math.log(_left(column[i], width)))
+    if best == -np.inf:
+        return best
+    total = 0.0
+    for i in range(column.shape[0]):
+        if column[i] > cut:
+            total += math.exp(last[i] + math.log(_left(column[i], width)) - best)
+    return best + math.log(total)
 
 
 @kernel
@@ -392,7 +390,7 @@ def advance(is_first, start, matrices, ends, log_likelihoods, log_filtered, filt
                     ahead += math.exp(last[i]) * matrix[i * n_states + j]
                 log_ahead[j] = math.log(ahead)
                 if ahead < 1e-250:  # reached from unlikely states only
-                    log_ahead[j] = _log_dot(last, matrix[j::n_states])
+                    log_ahead[j] = _log_ahead(last, matrix[j::n_states], 0.0, 0.0)
         log_filtered[low:high] = log_ahead + log_likelihoods[low:high]
         if log_filtered[low:high].max() == -np.inf:  # impossible under this draw: unobserved
             log_filtered[low:high] = log_ahead
@@ -400,19 +398,3 @@ def advance(is_first, start, matrices, ends, log_likelihoods, log_filtered, filt
         filtered[low:high] = log_filtered[low:high]
         to_shares(filtered[low:high])
         at += n_states * n_states
-
-
-@kernel
-def _log_dot(log_values, weights):
-    """log of the inner product of exp(log_values) and `weights`."""
-    best = -np.inf
-    for i in range(weights.shape[0]):
-        if weights[i] > 0.0:
-            best = max(best, log_values[i] + math.log(weights[i]))
-    if best == -np.inf:
-        return best
-    total = 0.0
-    for i in range(weights.shape[0]):
-        if weights[i] > 0.0:
-            total += math.exp(log_values[i] + math.log(weights[i]) - best)
-    return best + math.log(total)
