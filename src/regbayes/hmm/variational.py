@@ -99,8 +99,7 @@ def init(model: Model, rng: np.random.Generator) -> State:
     nearest = pairwise_distances_argmin(steps.inputs, seeds)
     sizes = np.bincount(nearest, minlength=K)
     z = np.argsort(np.argsort(-sizes, kind="stable"))[nearest]
-    counts = np.zeros((K + 1, K), dtype=np.int64)
-    count_transitions(steps.starts, z, counts[0], counts[1:])
+    counts = count_transitions(steps.starts, z, K)
     sticks = StickBreaking(model.concentration.mean).posterior(counts)
     gaussians = posterior(model.prior, steps.blocks, np.eye(K)[z[steps.observed]])
     paths = smooth_paths(expected_log_rows(sticks), log_likelihoods(steps, gaussians), steps.starts)
