@@ -25,6 +25,7 @@ from regbayes.kernels.random import draw_log_dirichlet
 from regbayes.priors import NormalInverseGamma, NormalInverseWishart
 
 Parameters = tuple[NDArray, ...]
+COVARIANCES = {"gaussian": "full", "diag": "diag"}  # of the Gaussian emissions, by name
 
 
 class Emission(Protocol):
