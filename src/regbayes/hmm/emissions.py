@@ -33,7 +33,7 @@ class Emission(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the arrays of the parameters are called."""
+        """What the arrays of the parameters are called in a trace; none if they say nothing."""
 
     def draw(
         self, rng: np.random.Generator, X: NDArray, z: NDArray[np.int64], n_states: int
@@ -172,9 +172,12 @@ class PoissonEmission:
 
 @dataclass(frozen=True)
 class NoEmission:
-    """Says nothing: the states follow the labels alone (M2iHMM-2)."""
+    """Says nothing: the states follow the labels alone (M2iHMM-2).
 
-    names = ("sizes",)
+    An array with a number for each state stands for its parameters, and says how many there are.
+    """
+
+    names = ()
 
     def draw(self, rng, X, z, n_states):
         return (np.zeros(n_states),)
