@@ -93,5 +93,5 @@ started from a state for each letter, the transition matrix is one of letters fr
 started from clusters it has to find that out, and has not after fifty sweeps. Without an emission
 (M2iHMM-2) nothing tells a state at test time but how sure its classifier is, and what is left are
 classifiers of single letters; started from a state for each letter they do not even learn to tell
-letters (12 % in the quick run). The starting point was tried out on inner splits of fold 0 alone.
+letters. The starting point was tried out on inner splits of fold 0 alone.
 """

@@ -126,10 +126,13 @@ def run_table(
     seed: int = 0,
     code_version: str = "1",
     notes: str = "",
+    compare: Sequence[tuple[str, str]] = (),
+    splits_per_repeat: int = 1,
 ) -> list[Cell]:
     """Fill the table and write ``<name>.md`` and ``<name>.json`` into the results folder.
 
-    Parameters as in `evaluate`; `notes` (Markdown: what fell short, and why) goes under the table.
+    Parameters as in `evaluate`; `notes` (Markdown: what fell short, and why) goes under the table,
+    and so do the differences of the pairs of rows in `compare`, see `paired_differences`.
     """
     cells = evaluate(
         rows, X, y, splits, metrics,
@@ -137,6 +140,8 @@ def run_table(
     )  # fmt: skip
     machine = environment.describe(options.command)
     page = [f"# {title}", as_table(cells), _legend(cells, len(splits), machine["commit"])]
+    if compare:
+        page.append(as_differences(cells, compare, splits_per_repeat))
     if options.quick:
         page.insert(1, "Quick run: a check that it works, not a result.")
     if notes:
@@ -238,6 +243,72 @@ def as_table(cells: Sequence[Cell]) -> str:
         predict = f"{np.mean([cell.predict_seconds for cell in mine]):.3g}"
         lines.append([name, *scores, fit, predict] + [_most_chosen(mine)] * searched)
     return markdown.table(titles, lines)
+
+
+def paired_differences(
+    cells: Sequence[Cell], first: str, second: str, *, splits_per_repeat: int = 1
+) -> dict[str, tuple[float, float]]:
+    """By how much row `first` is ahead of `second` on the same splits: mean and standard error.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    first, second : str
+        Names of rows.
+    splits_per_repeat : int, default=1
+        The folds of a repeated cross-validation: their training parts overlap, so that only whole
+        repeats, the means of so many successive splits, count for the standard error.
+
+    Returns
+    -------
+    dict of metric to (mean, standard error)
+        Shares, as the scores; the error of a single repeat is NaN.
+
+    Examples
+    --------
+    >>> cells = [
+    ...     Cell(row, split, {"accuracy": score}, 1.0, 1.0)
+    ...     for row, scores in [("a", [0.8, 0.9, 0.7, 0.6]), ("b", [0.7, 0.8, 0.7, 0.6])]
+    ...     for split, score in enumerate(scores)]
+    >>> mean, error = paired_differences(cells, "a", "b", splits_per_repeat=2)["accuracy"]
+    >>> round(mean, 4), round(error, 4)
+    (0.05, 0.05)
+    """
+    scores = {(cell.row, cell.split): cell.scores for cell in cells}
+    splits = sorted({cell.split for cell in cells})
+    differences = {}
+    for metric in cells[0].scores:
+        gaps = [scores[first, i][metric] - scores[second, i][metric] for i in splits]
+        repeats = np.reshape(gaps, (-1, splits_per_repeat)).mean(axis=1)
+        n = len(repeats)
+        error = float(repeats.std(ddof=1) / n**0.5) if n > 1 else np.nan
+        differences[metric] = float(repeats.mean()), error
+    return differences
+
+
+def as_differences(
+    cells: Sequence[Cell], pairs: Sequence[tuple[str, str]], splits_per_repeat: int = 1
+) -> str:
+    """Markdown table of paired differences in points of %, and what its numbers are."""
+    lines = []
+    for first, second in pairs:
+        found = paired_differences(cells, first, second, splits_per_repeat=splits_per_repeat)
+        gaps = [
+            f"{100 * mean:+.1f}" + ("" if np.isnan(error) else f" ± {100 * error:.1f}")
+            for mean, error in found.values()
+        ]
+        lines.append([f"{first} − {second}", *gaps])
+    n_repeats = len({cell.split for cell in cells}) // splits_per_repeat
+    over = f"{n_repeats} split(s)."
+    if splits_per_repeat > 1:
+        over = (
+            f"{n_repeats} repeat(s) of {splits_per_repeat} splits. Repeats share the data, so the "
+            "error is that of the splits alone."
+        )
+    table = markdown.table(["", *cells[0].scores], lines)
+    return (
+        f"{table}\n\nDifferences on the same splits, in points: mean ± standard error over {over}"
+    )
 
 
 def _legend(cells: Sequence[Cell], n_splits: int, commit: str) -> str:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from regbayes import chains
-from regbayes.chains import Trace, run
+from regbayes.chains import Trace, backtrack, run
 from regbayes.mixture import GibbsInfiniteSVM, gibbs
 
 RNG = np.random.default_rng(0)
@@ -331,3 +331,15 @@ def test_trace_of_a_fit_goes_to_arviz():
     assert {"n_components", "alpha", "log_joint", "z", "shared_weights"} <= set(posterior.data_vars)
     assert posterior["z"].shape == (2, 6, len(X))
     assert posterior["shared_weights"].shape == (2, 6, 2, 3)
+
+
+def test_backtracking_goes_down_or_stays():
+    rates = []
+
+    def attempt(rate):
+        rates.append(rate)
+        return 1.0 - 5.0 * rate
+
+    assert backtrack(attempt, abs, 1.0, rate=0.3) == (1.0 - 5.0 * 0.3, 0.3)
+    assert rates == [0.6, 0.3]  # the next attempt is bolder than the last step
+    assert backtrack(attempt, lambda x: -x, 1.0, rate=1.0) == (1.0, 1.0)  # no way down

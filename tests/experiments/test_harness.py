@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, f1_score
@@ -18,7 +19,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from experiments import __main__ as command_line
-from experiments.harness import Cell, Options, Row, as_table, evaluate, run_table
+from experiments.harness import (
+    Cell,
+    Options,
+    Row,
+    as_differences,
+    as_table,
+    evaluate,
+    paired_differences,
+    run_table,
+)
 
 X, y = load_iris(return_X_y=True)
 X = X[:, :2]  # hard enough that rows differ
@@ -183,17 +193,52 @@ def test_results_page(options, capsys):
         METRICS,
         options=options,
         notes="Falls short because it is a test.",
+        compare=[("tree", "knn, searched")],
     )
     page = (options.results / "000_test.md").read_text()
     accuracy = [100 * cell.scores["accuracy"] for cell in cells[:3]]
     assert f"| tree | {np.mean(accuracy):.1f} ± {np.std(accuracy, ddof=1):.1f} |" in page
     assert "n_neighbors=15 (" in page
+    assert as_differences(cells, [("tree", "knn, searched")]) in page
     for part in ("# Table 0: a test", "3 split(s)", "n_jobs=1", "Falls short", "- numpy: "):
         assert part in page
     assert f"- command: {options.command}" in page
     raw = json.loads((options.results / "000_test.json").read_text())
     assert [Cell(**cell) for cell in raw["cells"]] == cells
     assert "| tree |" in capsys.readouterr().out
+
+
+def make_cells(**rows):
+    return [
+        Cell(row, split, {"accuracy": score, "half": score / 2}, 1.0, 1.0)
+        for row, scores in rows.items()
+        for split, score in enumerate(scores)
+    ]
+
+
+@pytest.mark.parametrize("n_folds", [1, 2, 3])
+def test_paired_differences_are_over_repeats(n_folds):
+    a, b = np.random.default_rng(0).random((2, 6))
+    cells = make_cells(b=b, a=a)
+    repeats = [np.mean((a - b)[i : i + n_folds]) for i in range(0, 6, n_folds)]
+    # In any order of the cells; the t statistic of SciPy is the mean over the standard error.
+    for order in (cells, cells[::-1]):
+        found = paired_differences(order, "a", "b", splits_per_repeat=n_folds)
+        for metric, share in (("accuracy", 1.0), ("half", 0.5)):
+            mean, error = found[metric]
+            assert mean == pytest.approx(share * np.mean(a - b))
+            assert mean / error == pytest.approx(stats.ttest_1samp(repeats, 0.0).statistic)
+
+
+def test_differences_on_the_page():
+    cells = make_cells(a=[0.8, 0.9, 0.7, 0.6], b=[0.7, 0.8, 0.7, 0.6])
+    page = as_differences(cells, [("a", "b"), ("b", "a")], splits_per_repeat=2)
+    assert "| a − b | +5.0 ± 5.0 | +2.5 ± 2.5 |" in page
+    assert "| b − a | -5.0 ± 5.0 | -2.5 ± 2.5 |" in page
+    assert "over 2 repeat(s) of 2 splits." in page
+    assert "over 4 split(s)." in as_differences(cells, [("a", "b")])
+    # One repeat has no error.
+    assert "| a − b | +5.0 | +2.5 |" in as_differences(cells, [("a", "b")], 4)
 
 
 def test_quick_results_are_kept_apart(tmp_path):

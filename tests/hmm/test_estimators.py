@@ -241,6 +241,11 @@ def test_without_an_emission_the_labels_make_the_states():
     y = (X[:, 0] > 0) ^ (z == 1)
     model = MaxMarginInfiniteHMM(None, random_state=0).fit([X], [y])
     assert adjusted_rand_score(model.states_[0], z) > 0.7
+    assert list(model.predict_stream(X[:50])) == model.predict([X], causal=True)[0][:50].tolist()
+    # The trace has nothing of an emission.
+    with_one = MaxMarginInfiniteHMM(n_draws=1, burn_in=0, random_state=0).fit([X], [y])
+    assert set(with_one.trace_.names) - set(model.trace_.names) == {"means", "factors"}
+    assert set(model.trace_.names) < set(with_one.trace_.names)
     with pytest.raises(AttributeError, match="has no attribute 'sample'") as caught:
         model.sample(3)
     assert "no law of the observations" in str(caught.value.__cause__)

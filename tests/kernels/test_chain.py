@@ -282,8 +282,7 @@ def test_slices_are_uniform_below_the_transition_and_the_width():
 
 def test_transitions_are_counted():
     starts, path = np.array([0, 4, 5, 8]), np.array([0, 1, 1, 2, 1, 2, 0, 1])
-    first, counts = np.zeros(3, dtype=int), np.zeros((3, 3), dtype=int)
-    chain.count_transitions(starts, path, first, counts)
+    first, *counts = chain.count_transitions(starts, path, 3)
     np.testing.assert_array_equal(first, [1, 1, 1])
     np.testing.assert_array_equal(counts, [[0, 2, 0], [0, 1, 1], [1, 0, 0]])
 

@@ -1,4 +1,4 @@
-"""The only loop of the variational methods: rounds that lower an objective, from several starts."""
+"""The only loops of the variational methods: rounds that lower an objective, steps that do."""
 
 import warnings
 from collections.abc import Callable
@@ -88,3 +88,35 @@ def descend(
             stacklevel=3,
         )
     return best
+
+
+def backtrack(
+    attempt: Callable[[float], State],
+    objective: Callable[[State], float],
+    state: State,
+    rate: float,
+) -> tuple[State, float]:
+    """A step that lowers the objective, and its rate: twice the last one, halved until it does.
+
+    Parameters
+    ----------
+    attempt : callable(rate) -> state
+        The step at a rate of at most 1; small ones lead down unless `state` is a minimum.
+    objective : callable(state) -> float
+    state : state
+        Where the step starts; it is returned, with a rate of 1, if no rate above 1e-3 will do.
+    rate : float
+        That of the last step.
+
+    Examples
+    --------
+    >>> backtrack(lambda rate: 3.0 - 8.0 * rate, lambda x: x**2, 3.0, rate=1.0)
+    (-1.0, 0.5)
+    """
+    before, rate = objective(state), min(1.0, 2.0 * rate)
+    while rate > 1e-3:
+        found = attempt(rate)
+        if objective(found) < before:
+            return found, rate
+        rate /= 2
+    return state, 1.0

@@ -23,15 +23,16 @@ from regbayes.data import (
     check_step_labels,
 )
 from regbayes.hmm import variational
+from regbayes.hmm._step_labeller import StepLabeller
+from regbayes.hmm.emissions import COVARIANCES
 from regbayes.priors import StickBreaking, as_concentration_prior, gaussian_prior
 from regbayes.priors.mean_field import Gaussians, make_prior
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
-_COVARIANCES = {"gaussian": "full", "diag": "diag"}
 
 
-class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
+class MarkovSwitchingMED(StepLabeller, SequenceMixin, CallbackSupportMixin, BaseEstimator):
     """Infinite Markov-switching maximum entropy discrimination machine (iM2EDM).
 
     Labels every step of a sequence. Hidden states follow a Markov chain and each has a linear
@@ -137,7 +138,7 @@ class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         "C": [_POSITIVE],
         "cost": [_POSITIVE],
         "alpha": [_POSITIVE, tuple, list],
-        "emission": [StrOptions(set(_COVARIANCES)), None],
+        "emission": [StrOptions(set(COVARIANCES)), None],
         "nu": [_POSITIVE],
         "mean_strength": [_POSITIVE],
         "covariance_df": [_POSITIVE, None],
@@ -278,7 +279,7 @@ class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             In the layout of `X`.
         """
         sequences = self._new_sequences(X, lengths)
-        return sequences.give_back(self.classes_[self._scores(sequences).argmax(axis=1)])
+        return sequences.give_back(self.classes_[self._answers(sequences)])
 
     def decode(self, X: Any, lengths: Any = None) -> Any:
         """The most likely path of states, whatever the labels.
@@ -300,25 +301,6 @@ class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         path = variational.predict_states(steps, self._sticks, self._gaussians)
         return sequences.give_back(path)
 
-    def score(self, X: Any, y: Any, lengths: Any = None) -> float:
-        """Share of labelled steps that are predicted right.
-
-        Parameters
-        ----------
-        X : list of arrays, array or DataFrame
-        y : list of arrays, or array
-            A label for every step; those of None, NaN or -1 are left out.
-        lengths : array-like of int, optional
-
-        Returns
-        -------
-        float
-        """
-        sequences = self._new_sequences(X, lengths)
-        _, truth = check_step_labels(sequences, y, classes=self.classes_)
-        answer = self._scores(sequences).argmax(axis=1)
-        return float(np.mean((answer == truth)[truth != -1]))
-
     @property
     def means_(self) -> NDArray:
         """Expected means of the states, in the units of X."""
@@ -336,7 +318,7 @@ class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             return make_prior(None)
         prior = gaussian_prior(
             observed,
-            _COVARIANCES[self.emission],
+            COVARIANCES[self.emission],
             self.mean_strength,
             self.covariance_df,
             self.covariance_scale,
@@ -350,6 +332,9 @@ class MarkovSwitchingMED(SequenceMixin, CallbackSupportMixin, BaseEstimator):
     def _steps(self, sequences: Sequences) -> variational.Steps:
         framed = self._frame.enter(sequences.values)
         return variational.make_steps(framed, sequences.starts, self._prior)
+
+    def _answers(self, sequences: Sequences) -> NDArray[np.int64]:
+        return self._scores(sequences).argmax(axis=1)
 
     def _scores(self, sequences: Sequences) -> NDArray:
         return variational.predict_scores(

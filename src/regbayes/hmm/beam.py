@@ -72,17 +72,17 @@ def init(model: Model, first_states: Any, rng: np.random.Generator) -> State:
 
 
 def step(model: Model, rng: np.random.Generator, state: State) -> State:
-    """One sweep; every line is one conditional."""
-    cuts, state = draw_cuts(model, rng, state)  # slices; states that they let in
+    """One sweep; every line is one conditional. Equations and sections are those of 000."""
+    cuts, state = draw_cuts(model, rng, state)  # mu of Section 4.2; states that it lets in
     state = draw_states(model, rng, state, cuts)  # Eqs. 24, 25
-    state = draw_transitions(model, rng, state)  # tables, concentrations, beta, pi
-    state = draw_emissions(model, rng, state)  # explicit, since paths are drawn as blocks
-    state = draw_weights(model, rng, state)  # Eqs. 19-23
-    return draw_term(model, rng, state)  # the shared weights and the scale
+    state = draw_transitions(model, rng, state)  # pi, beta of Eq. 4, as in Teh et al.
+    state = draw_emissions(model, rng, state)  # Eq. 2; not collapsed, since paths are blocks
+    state = draw_weights(model, rng, state)  # eta of Section 4.2, by Eqs. 19-23
+    return draw_term(model, rng, state)  # ours: the shared weights and the scale
 
 
 def draw_cuts(model: Model, rng: np.random.Generator, state: State) -> tuple[NDArray, State]:
-    """Slices u_t ~ U(0, pi_{z_t-1 z_t}), then sticks until all that is left is below them."""
+    """Slices u_t ~ U(0, min(pi_{z_t-1 z_t}, width)), then sticks until what is left is below."""
     now = state.transitions
     cuts = np.empty(len(state.z))
     uniforms = np.maximum(rng.random(len(state.z)), 1e-17)
@@ -106,9 +106,7 @@ def _prior_weights(
     return model.labels.classifier.draw_prior_weights(rng, term, n)
 
 
-def draw_states(
-    model: Model, rng: np.random.Generator, state: State, cuts: NDArray | None
-) -> State:
+def draw_states(model: Model, rng: np.random.Generator, state: State, cuts: NDArray) -> State:
     """Paths given all else, of all sequences, restricted to transitions above the cuts."""
     now = state.transitions
     z = draw_paths(
@@ -146,9 +144,7 @@ def log_evidence(model: Model, state: State) -> NDArray:
 
 def draw_transitions(model: Model, rng: np.random.Generator, state: State) -> State:
     """tables, alpha, gamma, beta, pi | z."""
-    n_states = len(state.weights)
-    counts = np.zeros((n_states + 1, n_states), dtype=np.int64)
-    count_transitions(model.starts, state.z, counts[0], counts[1:])
+    counts = count_transitions(model.starts, state.z, len(state.weights))
     return replace(state, transitions=model.prior.draw(rng, state.transitions, counts))
 
 
@@ -177,11 +173,9 @@ def draw_term(model: Model, rng: np.random.Generator, state: State) -> State:
 
 def log_joint(model: Model, state: State) -> float:
     """log p(X, z | parameters) + log phi(y): to watch convergence by."""
-    now = state.transitions
-    counts = np.zeros((now.n_states + 1, now.n_states), dtype=np.int64)
-    count_transitions(model.starts, state.z, counts[0], counts[1:])
+    counts = count_transitions(model.starts, state.z, len(state.weights))
     own = np.take_along_axis(log_evidence(model, state), state.z[:, None], axis=1)
-    log_pi = np.log(now.rows[:, :-1], where=counts > 0, out=np.zeros(counts.shape))
+    log_pi = np.log(state.transitions.rows[:, :-1], where=counts > 0, out=np.zeros(counts.shape))
     return float(np.sum(counts * log_pi) + own.sum())
 
 

@@ -26,6 +26,7 @@ from regbayes.kernels.statistics import add_moments, add_symbols, tilt_moments, 
 from regbayes.priors import NormalInverseGamma, NormalInverseWishart
 
 Parameters = tuple[NDArray, ...]
+COVARIANCES = {"gaussian": "full", "diag": "diag"}  # of the Gaussian emissions, by name
 
 
 class Emission(Protocol):
@@ -33,7 +34,7 @@ class Emission(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the arrays of the parameters are called."""
+        """What the arrays of the parameters are called in a trace; none if they say nothing."""
 
     def draw(
         self, rng: np.random.Generator, X: NDArray, z: NDArray[np.int64], n_states: int
@@ -370,9 +371,12 @@ class PoissonEmission:
 
 @dataclass(frozen=True)
 class NoEmission:
-    """Says nothing: the states follow the labels alone (M2iHMM-2)."""
+    """Says nothing: the states follow the labels alone (M2iHMM-2).
 
-    names = ("sizes",)
+    An array with a number for each state stands for its parameters, and says how many there are.
+    """
+
+    names = ()
 
     def draw(self, rng, X, z, n_states):
         return (np.zeros(n_states),)

@@ -53,7 +53,8 @@ def recall(draw: Draw, emission: Emission, classifier: GibbsClassifier | None = 
     # Arrays of a memory-mapped model are read-only, another type to numba: it would compile anew.
     arrays = {key: np.require(value, requirements=["C", "W"]) for key, value in draw.items()}
     rows = arrays["rows"][:, :-1] / arrays["rows"][:, :-1].sum(axis=1, keepdims=True)
-    parameters = tuple(arrays[name] for name in emission.names)
+    # Without an emission any array with a number for each state will do.
+    parameters = tuple(arrays[name] for name in emission.names) or (rows[0],)
     if classifier is None:
         return Recalled(rows[0].copy(), rows[1:].copy(), parameters)
     term = classifier.term(draw["nu"], arrays["shared_weights"], draw["shared_nu"])

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
+from regbayes.chains import backtrack
 from regbayes.kernels.batch import most_likely_paths, smooth
 from regbayes.kernels.chain import count_transitions
-from regbayes.margin import average_scores, fit_averaged, label_evidence
+from regbayes.margin import AveragedFit, average_scores, fit_averaged, label_evidence
 from regbayes.priors import Fixed, GammaPrior, StickBreaking
 from regbayes.priors.mean_field import (
     Gaussians,
@@ -98,8 +99,7 @@ def init(model: Model, rng: np.random.Generator) -> State:
     nearest = pairwise_distances_argmin(steps.inputs, seeds)
     sizes = np.bincount(nearest, minlength=K)
     z = np.argsort(np.argsort(-sizes, kind="stable"))[nearest]
-    counts = np.zeros((K + 1, K), dtype=np.int64)
-    count_transitions(steps.starts, z, counts[0], counts[1:])
+    counts = count_transitions(steps.starts, z, K)
     sticks = StickBreaking(model.concentration.mean).posterior(counts)
     gaussians = posterior(model.prior, steps.blocks, np.eye(K)[z[steps.observed]])
     paths = smooth_paths(expected_log_rows(sticks), log_likelihoods(steps, gaussians), steps.starts)
@@ -171,41 +171,36 @@ def update_paths(model: Model, rng: np.random.Generator, state: State) -> State:
     labels = label_evidence(steps.inputs[model.labelled], state.weights, state.multipliers)
     target = likelihoods.copy()
     target[model.labelled] += labels
-    before = paths_objective(rows, likelihoods, old) + state.margin
-    rate = min(1.0, 2.0 * state.rate)
-    while rate > 1e-3:
+
+    def attempt(rate: float) -> State:
         paths = smooth_paths(
             (1 - rate) * old.log_rows + rate * rows,
             (1 - rate) * old.evidence + rate * target,
             steps.starts,
         )
-        weights, multipliers, margin = fit_weights(model, rng, paths.r, state.multipliers)
-        if paths_objective(rows, likelihoods, paths) + margin < before:
-            return replace(
-                state,
-                paths=paths,
-                weights=weights,
-                multipliers=multipliers,
-                margin=margin,
-                rate=rate,
-            )
-        rate /= 2
-    return replace(state, rate=1.0)
+        weights = fit_weights(model, rng, paths.r, state.multipliers)
+        return replace(state, paths=paths, **weights._asdict())
+
+    new, rate = backtrack(
+        attempt,
+        lambda s: paths_objective(rows, likelihoods, s.paths) + s.margin,
+        state,
+        state.rate,
+    )
+    return replace(new, rate=rate)
 
 
 def finish(model: Model, rng: np.random.Generator, state: State) -> State:
     """The SVM solved to the end, for the last q(z)."""
     model = replace(model, sweeps=20 * model.sweeps)
-    weights, multipliers, margin = fit_weights(model, rng, state.paths.r, state.multipliers)
-    if margin >= state.margin:
-        return state
-    return replace(state, weights=weights, multipliers=multipliers, margin=margin)
+    fit = fit_weights(model, rng, state.paths.r, state.multipliers)
+    return replace(state, **fit._asdict()) if fit.margin < state.margin else state
 
 
 def fit_weights(
     model: Model, rng: np.random.Generator, r: Array, multipliers: Array
-) -> tuple[Array, Array, float]:
-    """q(w) given q(z), its multipliers, and its part of the objective; of the labelled steps."""
+) -> AveragedFit:
+    """q(w) given q(z), of the labelled steps."""
     return fit_averaged(
         model.steps.inputs[model.labelled],
         model.y[model.labelled],

@@ -425,14 +425,16 @@ def draw_slices(start, transitions, starts, path, uniforms, width, cuts):
 
 
 @kernel
-def count_transitions(starts, path, first, counts):
-    """Adds the first states to `first[K]` and the transitions to `counts[K, K]`."""
+def count_transitions(starts, path, n_states):
+    """First states, then transitions out of each state, of shape (K + 1, K)."""
+    counts = np.zeros((n_states + 1, n_states), dtype=np.int64)
     for s in range(starts.shape[0] - 1):
         for t in range(starts[s], starts[s + 1]):
             if t == starts[s]:
-                first[path[t]] += 1
+                counts[0, path[t]] += 1
             else:
-                counts[path[t - 1], path[t]] += 1
+                counts[1 + path[t - 1], path[t]] += 1
+    return counts
 
 
 @kernel

@@ -9,12 +9,22 @@ inputs repeated for every component.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from regbayes.margin.crammer_singer import crammer_singer
 
 Array = NDArray[np.float64]
+
+
+class AveragedFit(NamedTuple):
+    """What :func:`fit_averaged` returns."""
+
+    weights: Array  # (K, n_classes, M): means of q(w), whose covariance is nu^2 I
+    multipliers: Array  # (n, n_classes): of the margin constraints, in [-2 C, 2 C]
+    margin: float  # the objective above: KL of q(w) plus the hinge
 
 
 def fit_averaged(
@@ -29,8 +39,8 @@ def fit_averaged(
     nu: float,
     warm_start: Array,
     max_iter: int,
-) -> tuple[Array, Array, float]:
-    """Means of q(w) given q(z), the multipliers of their constraints, and the objective above.
+) -> AveragedFit:
+    """q(w) given q(z).
 
     Times nu^2, the objective is Crammer and Singer's with C' = 2 C nu^2 and features r_dk x_d,
     whose multipliers are nu^2 times ours.
@@ -50,17 +60,15 @@ def fit_averaged(
 
     Returns
     -------
-    weights : array of shape (K, n_classes, M)
-    multipliers : array of shape (n, n_classes), in [-2 C, 2 C]
-    objective : float
+    AveragedFit
 
     Examples
     --------
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([0, 0, 1])
-    >>> weights, multipliers, objective = fit_averaged(
+    >>> fit = fit_averaged(
     ...     X, y, np.ones((3, 1)), 2, rng=np.random.default_rng(0), C=5.0, cost=1.0, nu=1.0,
     ...     warm_start=np.zeros((3, 2)), max_iter=100)
-    >>> average_scores(X, np.ones((3, 1)), weights).argmax(axis=1)
+    >>> average_scores(X, np.ones((3, 1)), fit.weights).argmax(axis=1)
     array([0, 0, 1])
     """
     n, n_inputs = X.shape
@@ -78,7 +86,9 @@ def fit_averaged(
         max_iter=max_iter,
     )
     weights = svm.weights.reshape(n_classes, -1, n_inputs).swapaxes(0, 1)
-    return np.ascontiguousarray(weights), svm.multipliers / square, svm.objective / square
+    return AveragedFit(
+        np.ascontiguousarray(weights), svm.multipliers / square, svm.objective / square
+    )
 
 
 def average_scores(X: Array, r: Array, weights: Array) -> Array:

@@ -17,7 +17,8 @@ from scipy.special import log_softmax
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
-from regbayes.margin import fit_averaged, label_evidence
+from regbayes.chains import backtrack
+from regbayes.margin import AveragedFit, fit_averaged, label_evidence
 from regbayes.priors import Fixed, GammaPrior, StickBreaking
 from regbayes.priors.mean_field import (
     Gaussians,
@@ -126,37 +127,29 @@ def update_assignments(model: Model, rng: np.random.Generator, state: State) -> 
     """
     fit = log_fit(model.blocks, state.sticks, state.gaussians)
     target = fit + label_evidence(model.X1, state.weights, state.multipliers)
-    before = local_objective(fit, state.log_r, state.margin)
-    rate = min(1.0, 2.0 * state.rate)
-    while rate > 1e-3:
+
+    def attempt(rate: float) -> State:
         log_r = log_softmax((1 - rate) * state.log_r + rate * target, axis=1)
-        weights, multipliers, margin = fit_weights(model, rng, log_r, state.multipliers)
-        if local_objective(fit, log_r, margin) < before:
-            return replace(
-                state,
-                log_r=log_r,
-                weights=weights,
-                multipliers=multipliers,
-                margin=margin,
-                rate=rate,
-            )
-        rate /= 2
-    return replace(state, rate=1.0)
+        weights = fit_weights(model, rng, log_r, state.multipliers)
+        return replace(state, log_r=log_r, **weights._asdict())
+
+    new, rate = backtrack(
+        attempt, lambda s: local_objective(fit, s.log_r, s.margin), state, state.rate
+    )
+    return replace(new, rate=rate)
 
 
 def finish(model: Model, rng: np.random.Generator, state: State) -> State:
     """The SVM solved to the end, for the last r."""
     model = replace(model, sweeps=20 * model.sweeps)
-    weights, multipliers, margin = fit_weights(model, rng, state.log_r, state.multipliers)
-    if margin >= state.margin:
-        return state
-    return replace(state, weights=weights, multipliers=multipliers, margin=margin)
+    fit = fit_weights(model, rng, state.log_r, state.multipliers)
+    return replace(state, **fit._asdict()) if fit.margin < state.margin else state
 
 
 def fit_weights(
     model: Model, rng: np.random.Generator, log_r: Array, multipliers: Array
-) -> tuple[Array, Array, float]:
-    """q(w) given r, its multipliers, and its part of the objective."""
+) -> AveragedFit:
+    """q(w) given r."""
     return fit_averaged(
         model.X1,
         model.y,
