@@ -272,6 +272,22 @@ def test_names_say_which_statistic_is_which():
     assert law.names[6:] == ["0:0", "0:1", "0:2", "1:0", "1:1", "1:2"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_impossible_has_no_weight(kind):
+    """Its statistic is zero, and an infinite weight would make a NaN of it."""
+    law, _, _ = random_case(1, kind, 3, "sparse", [2], False)
+    said = np.concatenate([law.log_start, law.log_transitions.ravel()])
+    alpha = law.natural()
+    assert np.isfinite(alpha).all()
+    assert np.isneginf(said).any()
+    np.testing.assert_array_equal(alpha[: law.n_hidden], np.where(said == -np.inf, 0.0, said))
+    if kind == "symbols":
+        (said,) = law.parameters
+        assert np.isneginf(said).any()
+        expected = np.where(said == -np.inf, 0.0, said).ravel()
+        np.testing.assert_array_equal(alpha[law.n_hidden :], expected)
+
+
 def test_an_impossible_sequence_has_no_statistics():
     law, sequences, _ = random_case(0, "symbols", 2, "dense", [3, 2], False)
     law = replace(law, parameters=(log(np.array([[1.0, 0.0, 0.0]] * 2)),))

@@ -365,6 +365,15 @@ def test_short_sequences_are_possible_from_the_start(n_states, bandwidth):
     assert_sound(model)
 
 
+def test_a_first_guess_with_fewer_clusters_than_states_is_no_matter_for_a_warning():
+    """scikit-learn's clustering cannot tell such points apart, and says so."""
+    X = np.array([0.0, 1e-12, 2e-12, 3e-12, 1.0] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GaussianHMM(5, random_state=0).fit([X])
+    assert_sound(model)
+
+
 def test_empty_states_have_even_probabilities():
     """More states than steps, in an order: the last are never reached."""
     model = CategoricalHMM(
@@ -652,6 +661,11 @@ def test_unknown_symbols_are_errors_or_gaps():
     np.testing.assert_array_equal(lenient.predict_proba(new)[0], strict.predict_proba(gap)[0])
     # In training every symbol is known.
     assert lenient.fit(new).categories_.tolist() == ["a", "b", "z"]
+
+
+def test_statistics_are_named_by_the_symbols():
+    names = CategoricalHMM(2, random_state=0).fit([["b", "a"], ["c"]]).law_.names
+    assert names[-6:] == ["0:a", "0:b", "0:c", "1:a", "1:b", "1:c"]
 
 
 def test_impossible_sequences_have_no_path():

@@ -2,6 +2,7 @@
 
 from regbayes.hmm._finite import CategoricalHMM, GaussianHMM
 from regbayes.hmm._infinite_hmm import InfiniteHMM
+from regbayes.hmm._large_margin import LargeMarginHMM
 from regbayes.hmm._markov_switching import MarkovSwitchingMED
 from regbayes.hmm._max_margin import MaxMarginInfiniteHMM
 
@@ -9,6 +10,7 @@ __all__ = [
     "CategoricalHMM",
     "GaussianHMM",
     "InfiniteHMM",
+    "LargeMarginHMM",
     "MarkovSwitchingMED",
     "MaxMarginInfiniteHMM",
 ]

@@ -109,6 +109,7 @@ class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         -------
         ChainLaw
         """
+        self._validate_params()
         return self._descend(sequences, None).state.law
 
     def decode(self, X: Any, lengths: Any = None) -> Any:
@@ -381,7 +382,8 @@ class CategoricalHMM(_FiniteHMM):
         return sequences
 
     def _emission(self, sequences: Sequences) -> CategoricalEmission:
-        return CategoricalEmission(len(self.categories_), self.symbol_concentration)
+        symbols = tuple(map(str, self.categories_))
+        return CategoricalEmission(len(symbols), self.symbol_concentration, symbols)
 
     def _first_guess(self, sequences: Sequences, rng: np.random.Generator) -> NDArray:
         # Every symbol has its favourite states: a random soft clustering of the symbols.

@@ -293,6 +293,7 @@ class CategoricalEmission:
 
     n_symbols: int
     concentration: float
+    symbols: tuple[str, ...] = ()  # what they are called
     names = ("log_probabilities",)
 
     def draw(self, rng, X, z, n_states):
@@ -322,7 +323,7 @@ class CategoricalEmission:
         return self.n_symbols
 
     def statistic_names(self, state):
-        return [f"{state}:{symbol}" for symbol in range(self.n_symbols)]
+        return [f"{state}:{symbol}" for symbol in self.symbols or range(self.n_symbols)]
 
     def expect(self, X, marginals, cells, out):
         add_symbols(X, marginals, cells, out)

@@ -98,6 +98,7 @@ def _smooth_all(
     tilts=None, entropies=False,
 ):  # fmt: skip
     n_sequences, n_states = len(starts) - 1, len(start)
+    transitions = np.ascontiguousarray(transitions)
     marginals = np.empty_like(log_likelihoods)
     log_probabilities = np.empty(n_sequences)
     shape = n_sequences, segments, n_states, n_states
@@ -131,13 +132,12 @@ def _smooth_all(
 
 
 @kernel
-def rank_rows(matrices, ranked, order):
+def rank_rows(transitions, ranked, order):
     """Every row in descending order, and the states that the entries belong to."""
-    for g in range(matrices.shape[0]):
-        for i in range(matrices.shape[1]):
-            order[g, i] = np.argsort(-matrices[g, i], kind="mergesort")
-            for r in range(matrices.shape[2]):
-                ranked[g, i, r] = matrices[g, i, order[g, i, r]]
+    for i in range(transitions.shape[0]):
+        order[i] = np.argsort(-transitions[i], kind="mergesort")
+        for r in range(transitions.shape[1]):
+            ranked[i, r] = transitions[i, order[i, r]]
 
 
 @kernel
@@ -190,8 +190,8 @@ def _smooth(
     shifts, totals, cuts = np.empty(len(room)), np.empty(len(room)), np.zeros(len(room))
     first = start.copy()
     matrices = np.empty((move_tilts.shape[1], n_states, n_states))
-    transposed, ranked = np.empty_like(matrices), np.empty_like(matrices)
-    order = np.empty(matrices.shape, dtype=np.int64)
+    transposed, ranked = np.empty_like(matrices), np.empty_like(transitions)
+    order = np.empty(transitions.shape, dtype=np.int64)
     is_ranked = False
     first_unit, unit = 0.0, 0.0
     for s in range(starts.shape[0] - 1):
@@ -223,11 +223,11 @@ def _smooth(
             log_probabilities[s] = filter_all_log(log_first, logs, given, out)
         else:
             if not is_ranked:
-                rank_rows(matrices, ranked, order)
+                rank_rows(transitions, ranked, order)
                 is_ranked = True
-            logs = np.log(matrices)
+            logs = log_transitions.reshape((1, n_states, n_states))
             log_probabilities[s] = filter_log(
-                first, matrices, ranked, order, cuts, 0.0, given, out
+                start, transitions, ranked, order, cuts, 0.0, given, out
             )
         if log_probabilities[s] == -np.inf:
             out[:] = 0.0
@@ -255,15 +255,15 @@ def draw_paths(
     paths = np.empty(len(log_likelihoods), dtype=np.int64)
     if cuts is None:
         cuts, width = np.zeros(len(log_likelihoods)), 0.0
-    matrices = np.ascontiguousarray(transitions)[None]
-    ranked, order = np.empty_like(matrices), np.empty(matrices.shape, dtype=np.int64)
-    rank_rows(matrices, ranked, order)
+    transitions = np.ascontiguousarray(transitions)
+    ranked, order = np.empty_like(transitions), np.empty(transitions.shape, dtype=np.int64)
+    rank_rows(transitions, ranked, order)
 
     def work(low, high):
         steps = slice(starts[low], starts[high])
         _draw_paths(
             start,
-            matrices,
+            transitions,
             ranked,
             order,
             log_likelihoods[steps],
@@ -280,9 +280,9 @@ def draw_paths(
 
 @kernel
 def _draw_paths(
-    start, matrices, ranked, order, log_likelihoods, starts, uniforms, cuts, width, paths
+    start, transitions, ranked, order, log_likelihoods, starts, uniforms, cuts, width, paths
 ):  # fmt: skip
-    transitions = matrices[0]
+    matrices = transitions.reshape((1, *transitions.shape))
     longest = _longest(starts) if width == 0.0 else 0
     room, likelihoods = np.empty((longest, start.shape[0])), np.empty((longest, start.shape[0]))
     shifts, totals = np.empty(longest), np.empty(longest)
@@ -297,7 +297,7 @@ def _draw_paths(
                 draw_path(transitions, filtered, quantiles, path)
                 continue
         slices = cuts[low:high]
-        total = filter_log(start, matrices, ranked, order, slices, width, given, filtered)
+        total = filter_log(start, transitions, ranked, order, slices, width, given, filtered)
         if total == -np.inf:
             path[:] = -1
         else:

@@ -2,8 +2,8 @@
 
 A chain is `start[K]`, `transitions[K, K]` (rows sum to one, or less; zeros are welcome) and
 `log_likelihoods[T, K]`, all that these kernels know of emissions. :mod:`regbayes.kernels.batch`
-runs them over many sequences. Filters and smoothers take `transitions[G, K, K]`, a matrix for each
-of G segments of equal length: that of step t rules the transition out of it.
+runs them over many sequences. Most filters and smoothers take `transitions[G, K, K]`, a matrix for
+each of G segments of equal length: that of step t rules the transition out of it.
 
 The fast recursions work with scaled probabilities and say when an underflow might have mattered;
 then the slow ones, in logarithms, take over. An impossible sequence has log-likelihood -inf, no
@@ -167,12 +167,11 @@ def _left(p, width):
 def filter_log(start, transitions, ranked, order, cuts, width, log_likelihoods, log_filtered):
     """log p(z_t | x_1..t) up to a constant for each t, the largest 0; returns log p(x).
 
-    Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[g, i]` has
-    row i in descending order and `order[g, i]` the states it belongs to, so that the others cost
+    Only transitions with probability above `cuts[t]` may be taken into step t; `ranked[i]` has
+    row i in descending order and `order[i]` the states it belongs to, so that the others cost
     nothing. `width` as in :func:`draw_slices`. `log_filtered` may be `log_likelihoods` itself.
     """
     n_steps, n_states = log_likelihoods.shape
-    n_matrices = transitions.shape[0]
     log_total = 0.0
     ahead = np.empty(n_states)
     reached = np.empty(n_states, dtype=np.bool_)
@@ -186,7 +185,6 @@ def filter_log(start, transitions, ranked, order, cuts, width, log_likelihoods, 
                     row[j] = -np.inf
         else:
             last = log_filtered[t - 1]
-            g = (t - 1) * n_matrices // n_steps
             for j in range(n_states):
                 ahead[j] = 0.0
                 reached[j] = False
@@ -195,18 +193,18 @@ def filter_log(start, transitions, ranked, order, cuts, width, log_likelihoods, 
                     continue
                 weight = math.exp(last[i])
                 for r in range(n_states):
-                    p = ranked[g, i, r]
+                    p = ranked[i, r]
                     if p <= cuts[t]:
                         break
-                    ahead[order[g, i, r]] += weight * _left(p, width)
-                    reached[order[g, i, r]] = True
+                    ahead[order[i, r]] += weight * _left(p, width)
+                    reached[order[i, r]] = True
             for j in range(n_states):
                 if not reached[j]:
                     row[j] = -np.inf
                 elif ahead[j] > 1e-250:
                     row[j] = math.log(ahead[j]) + log_likelihoods[t, j]
                 else:  # reached from unlikely states only
-                    log_ahead = _log_ahead(last, transitions[g, :, j], cuts[t], width)
+                    log_ahead = _log_ahead(last, transitions[:, j], cuts[t], width)
                     row[j] = log_ahead + log_likelihoods[t, j]
         best = row.max()
         if not best > -np.inf:

@@ -86,7 +86,17 @@ def solve(
     >>> bool((found.weights @ [1.0] > 0)[0]), bool((found.weights @ [1.0] > 0)[1])
     (True, False)
     """
-    shape = n_classes, features.shape[1]
+    n_samples, n_features = features.shape
+    if n_features > n_samples:
+        # The weights lie in the span of the samples: turn, and leave the rest at zero.
+        squares, left = np.linalg.eigh(features @ features.T)
+        used = squares > 1e-12 * squares[-1]
+        sizes = np.sqrt(squares[used])
+        basis = (left[:, used] / sizes).T @ features
+        first = None if start is None else start @ basis.T
+        found = solve(left[:, used] * sizes, codes, n_classes, C, margin, first, tol, max_iter)
+        return found._replace(weights=found.weights @ basis)
+    shape = n_classes, n_features
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
         weights = flat.reshape(shape)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from regbayes.data import SequenceMixin, SequenceTags, check_sequence_labels
 from regbayes.scores import spaces
-from regbayes.scores.protocol import Law
+from regbayes.scores.protocol import Expected, Law
 from regbayes.scores.scaling import fit_scaler
 
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -31,9 +31,9 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         "scaling": [StrOptions({"none", "length", "sqrt", "variance"})],
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
     }
-    _space: ClassVar[Callable]
+    _space: Callable
 
-    def __init__(self, model, per_class=True, segments=1, *, scaling="variance", n_jobs=None):
+    def __init__(self, model, per_class=True, segments=1, *, scaling="sqrt", n_jobs=None):
         self.model = model
         self.per_class = per_class
         self.segments = segments
@@ -60,10 +60,9 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         self._fit_transform(X, y, lengths)
         return self
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: Any, y: Any = None, lengths: Any = None) -> NDArray:
-        """Fit, and give the scores of the same sequences."""
-        # scikit-learn's forgets the lengths, and would find the posteriors twice.
-        self._validate_params()
+        """Fit, and give the scores of the same sequences, found once."""
         return self._fit_transform(X, y, lengths)
 
     def transform(self, X: Any, lengths: Any = None) -> NDArray:
@@ -108,12 +107,12 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
     def _fit_transform(self, X: Any, y: Any, lengths: Any) -> NDArray:
         self.model_ = clone(self.model)
         batch = self.model_.read(X, lengths, reset=True)
-        self.n_features_in_ = self.model_.n_features_in_
         if y is None and not self.per_class:
             self._classes, codes = np.array(["all"]), np.zeros(len(batch), dtype=np.int64)
         else:
             self._classes, codes = check_sequence_labels(batch, y)
         self.laws_ = self._learn(batch, codes)
+        self._remember(batch, codes)
         raw = self._raw(batch)
         self._scaler = fit_scaler(raw, batch.sizes, self.scaling)
         return self._scaler(raw, batch.sizes)
@@ -123,17 +122,32 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
             return [self.model_.learn(batch)]
         return [self.model_.learn(batch.take(codes == c)) for c in range(len(self._classes))]
 
+    def _remember(self, batch: Any, codes: NDArray) -> None:
+        """What a space needs to know of the training samples."""
+
+    def _expect(self, law: Law, batch: Any) -> Expected:
+        return law.expect(batch, segments=self.segments, entropies=True, n_threads=self._n_threads)
+
+    def _scores(self, index: int, found: Expected) -> NDArray:
+        """The scores of one law, (n_sequences, n_segments, n_scores)."""
+        return self._space(self.laws_[index], found)
+
     def _raw(self, batch: Any) -> NDArray:
-        """Scores before scaling, (n_sequences, n_laws * segments * n_scores)."""
-        each = [
-            type(self)._space(law, law.expect(batch, segments=self.segments, entropies=True,
-                                              n_threads=self._n_threads))
-            for law in self.laws_
-        ]
+        """Scores before scaling, (n_sequences, n_laws * n_segments * n_scores)."""
+        each = [self._scores(i, self._expect(law, batch)) for i, law in enumerate(self.laws_)]
         return np.concatenate([scores.reshape(len(batch), -1) for scores in each], axis=1)
 
     def _raw_names(self) -> list[str]:
-        return _names(self._owners, self.segments, spaces.NAMES[type(self)._space](self.laws_[0]))
+        names = spaces.NAMES[self._space](self.laws_[0])
+        return _names(self._owners, self.segments, names)
+
+    @property
+    def n_features_in_(self) -> int:
+        return self.model_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray:
+        return self.model_.feature_names_in_
 
     @property
     def _owners(self) -> list[str]:
@@ -156,3 +170,232 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
 def _names(owners: Sequence[str], segments: int, names: Sequence[str]) -> list[str]:
     places = [""] if segments == 1 else [f"[{s}]" for s in range(segments)]
     return [f"{owner}{place}|{name}" for owner in owners for place in places for name in names]
+
+
+class SufficientStatisticsScore(_ScoreMap):
+    """Sufficient statistics score space (SS): what the hidden states of a sequence count.
+
+    Expected first states, transitions and emissions of a hidden Markov model, with the entropy
+    terms of its posterior [1]_: a fixed number of features for sequences of any length, to be read
+    by a linear classifier.
+
+    Parameters
+    ----------
+    model : CategoricalHMM, GaussianHMM or another model with `read` and `learn`
+        Cloned, never changed.
+    per_class : bool, default=True
+        A law for every class, or one for all.
+    segments : int, default=1
+        Parts of equal length that every sequence is cut into; scores are summed in each. More of
+        them tell where in a sequence something happens.
+    scaling : {"none", "length", "sqrt", "variance"}, default="sqrt"
+        Raw sums; divided by the length of the sequence; then the signed square root, which evens
+        out frequent and rare events; or divided by the standard deviation over the training
+        sequences. All but the first are centred, and of unit size.
+    n_jobs : int, default=None
+        Threads over sequences; the result does not depend on it.
+
+    Attributes
+    ----------
+    laws_ : list
+        The law of every class in the order of `classes_`, or one.
+    classes_ : ndarray
+        With ``per_class=True``.
+    model_ : the model that reads sequences
+
+    Notes
+    -----
+    Scores that do not vary in training are left out: `get_feature_names_out` says which are there.
+    A class may have a single sequence: the priors of the model keep its law proper. Symbols that
+    training did not have are an error or unobserved steps, by the model's `unknown`.
+
+    References
+    ----------
+    .. [1] Li, Wang, Liu & Lee (2012). Learning discriminative sufficient statistics score space
+           for classification. ECML PKDD.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import LinearSVC
+    >>> from regbayes.hmm import CategoricalHMM
+    >>> from regbayes.scores import SufficientStatisticsScore
+    >>> X = [list("aabaab"), list("aaabaa"), list("bbabb"), list("babbbbb")]
+    >>> y = ["a", "a", "b", "b"]
+    >>> scores = SufficientStatisticsScore(CategoricalHMM(n_states=2, random_state=0))
+    >>> make_pipeline(scores, LinearSVC()).fit(X, y).predict([list("aaaabaaa")])
+    array(['a'], dtype='<U1')
+    >>> scores.fit(X, y).get_feature_names_out()[6]
+    'a|0:a'
+    """
+
+    _space = staticmethod(spaces.sufficient_statistics)
+
+
+class FreeEnergyScore(_ScoreMap):
+    """Free energy score space (FESS): the terms of the log-likelihood, which they sum to [1]_.
+
+    Parameters
+    ----------
+    model, per_class, segments, scaling, n_jobs
+        As in :class:`SufficientStatisticsScore`.
+
+    Attributes
+    ----------
+    laws_, classes_, model_
+        As in :class:`SufficientStatisticsScore`.
+
+    References
+    ----------
+    .. [1] Perina, Cristani, Castellani, Murino & Jojic (2009). Free energy score space. NIPS.
+
+    Examples
+    --------
+    >>> from regbayes.hmm import CategoricalHMM
+    >>> from regbayes.scores import FreeEnergyScore
+    >>> X = [list("aabaab"), list("aaabaa"), list("bbabb")]
+    >>> model = CategoricalHMM(n_states=2, random_state=0)
+    >>> scores = FreeEnergyScore(model, per_class=False, scaling="none").fit_transform(X)
+    >>> bool(abs(scores.sum() - model.fit(X).score(X)) < 1e-9)
+    True
+    """
+
+    _space = staticmethod(spaces.free_energy)
+
+
+class FisherScore(_ScoreMap):
+    """Fisher score (FS): the gradient of the log-likelihood in the parameters [1]_.
+
+    Parameters
+    ----------
+    model, per_class, segments, scaling, n_jobs
+        As in :class:`SufficientStatisticsScore`.
+
+    Attributes
+    ----------
+    laws_, classes_, model_
+        As in :class:`SufficientStatisticsScore`.
+
+    Notes
+    -----
+    Probabilities count as theta / sum(theta), so that the gradient knows of the simplex; Gaussians
+    are differentiated by means and (co)variances.
+
+    References
+    ----------
+    .. [1] Jaakkola & Haussler (1999). Exploiting generative models in discriminative classifiers.
+           NIPS.
+
+    Examples
+    --------
+    >>> from regbayes.hmm import CategoricalHMM
+    >>> from regbayes.scores import FisherScore
+    >>> X, y = [list("aabaab"), list("aaabaa"), list("bbabb"), list("bbb")], [0, 0, 1, 1]
+    >>> FisherScore(CategoricalHMM(n_states=2, random_state=0)).fit_transform(X, y).shape
+    (4, 20)
+    """
+
+    _space = staticmethod(spaces.fisher)
+
+
+class PosteriorDivergenceScore(_ScoreMap):
+    """Posterior divergence (PD): how a sequence would move the model, fit it, and how surely [1]_.
+
+    Parameters
+    ----------
+    model, per_class, segments, scaling, n_jobs
+        As in :class:`SufficientStatisticsScore`.
+
+    Attributes
+    ----------
+    laws_, classes_, model_
+        As in :class:`SufficientStatisticsScore`.
+
+    Notes
+    -----
+    The three measures are the terms by which the bound on the log-likelihood of the training data
+    changes when the sequence joins them and the parameters follow by one incremental M-step. This
+    is our reading of [1]_, whose text we could not check.
+
+    References
+    ----------
+    .. [1] Li, Lee & Liu (2011). Hybrid generative-discriminative classification using posterior
+           divergence. CVPR.
+
+    Examples
+    --------
+    >>> from regbayes.hmm import CategoricalHMM
+    >>> from regbayes.scores import PosteriorDivergenceScore
+    >>> X, y = [list("aabaab"), list("aaabaa"), list("bbabb"), list("bbb")], [0, 0, 1, 1]
+    >>> scores = PosteriorDivergenceScore(CategoricalHMM(n_states=2, random_state=0))
+    >>> scores.fit(X, y).get_feature_names_out()[0]
+    '0|moved(first:0)'
+    """
+
+    _space = staticmethod(spaces.posterior_divergence)
+
+    def _remember(self, batch: Any, codes: NDArray) -> None:
+        owners = codes if self.per_class else np.zeros_like(codes)
+        self._totals = [
+            self._expect(law, batch.take(owners == c)).statistics.sum(axis=(0, 1))
+            for c, law in enumerate(self.laws_)
+        ]
+
+    def _scores(self, index: int, found: Expected) -> NDArray:
+        return self._space(self.laws_[index], found, self._totals[index])
+
+
+class TOPScore(_ScoreMap):
+    """Tangent vectors of posterior log-odds (TOP) [1]_.
+
+    The log-odds of every class, and their gradient in the parameters of that class's law.
+
+    Parameters
+    ----------
+    model, segments, scaling, n_jobs
+        As in :class:`SufficientStatisticsScore`; there is a law for every class.
+
+    Attributes
+    ----------
+    laws_, classes_, model_
+        As in :class:`SufficientStatisticsScore`.
+
+    Notes
+    -----
+    For two classes this spans the features of [1]_: the log-odds of the second class are minus
+    those of the first, and so are their gradients. With more, the gradients by the other classes'
+    parameters are left out: there would be a square of classes of them.
+
+    References
+    ----------
+    .. [1] Tsuda, Kawanabe, Raetsch, Sonnenburg & Mueller (2002). A new discriminative kernel from
+           probabilistic models. Neural Computation 14.
+
+    Examples
+    --------
+    >>> from regbayes.hmm import CategoricalHMM
+    >>> from regbayes.scores import TOPScore
+    >>> X, y = [list("aabaab"), list("aaabaa"), list("bbabb"), list("bbb")], [0, 0, 1, 1]
+    >>> scores = TOPScore(CategoricalHMM(n_states=2, random_state=0)).fit(X, y)
+    >>> scores.get_feature_names_out()[:2]
+    array(['log-odds(0)', 'log-odds(1)'], dtype=object)
+    """
+
+    _space = staticmethod(spaces.fisher)
+
+    def __init__(self, model, segments=1, *, scaling="sqrt", n_jobs=None):
+        super().__init__(model, True, segments, scaling=scaling, n_jobs=n_jobs)
+
+    def _remember(self, batch: Any, codes: NDArray) -> None:
+        self._log_shares = np.log(np.bincount(codes) / len(codes))
+
+    def _raw(self, batch: Any) -> NDArray:
+        each = [self._expect(law, batch) for law in self.laws_]
+        likelihoods = np.column_stack([found.log_likelihoods for found in each])
+        parts = [spaces.log_odds(likelihoods + self._log_shares)]
+        for law, found in zip(self.laws_, each):
+            parts.append(self._space(law, found).reshape(len(batch), -1))
+        return np.concatenate(parts, axis=1)
+
+    def _raw_names(self) -> list[str]:
+        return [f"log-odds({name})" for name in self._owners] + super()._raw_names()

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Scaling = Literal["none", "length", "sqrt", "variance"]
+_LEVEL = 1e-3  # below this share of a step the square root turns into a line
 
 
 class Scaler(NamedTuple):
-    """How raw scores become features; `slope` and `shape` are what the tilt needs to go back."""
+    """How raw scores become features."""
 
     scaling: Scaling
     kept: NDArray
@@ -26,27 +27,30 @@ class Scaler(NamedTuple):
         """Derivatives of the features by their raw scores."""
         kept = raw[:, self.kept]
         if self.scaling == "none":
-            slope = np.ones_like(kept)
-        else:
-            slope = np.repeat(1 / sizes[:, None], kept.shape[1], axis=1)
+            return np.broadcast_to(1 / self.unit, kept.shape)
+        slopes = 1 / sizes[:, None]
         if self.scaling == "sqrt":
-            # The root is steep near zero: no steeper than at a hundredth of a step.
-            slope *= 0.5 / np.sqrt(np.maximum(np.abs(kept / sizes[:, None]), 0.01))
-        return slope / self.unit
+            slopes = slopes * 0.5 / np.sqrt(np.abs(kept) * slopes + _LEVEL)
+        return slopes / self.unit
 
 
 def fit_scaler(raw: NDArray, sizes: NDArray, scaling: Scaling) -> Scaler:
-    """Columns that vary in training, their centres and, if asked for, their deviations."""
+    """Columns that vary in training, their centres, and a unit: of each, or of all together."""
     shaped = _shaped(raw, sizes, scaling)
     spread = shaped.std(axis=0)
-    kept = spread > 1e-9 * np.maximum(np.abs(shaped).max(axis=0, initial=0.0), 1e-9)
-    if scaling == "variance":
-        return Scaler(scaling, kept, shaped[:, kept].mean(axis=0), spread[kept])
-    return Scaler(scaling, kept, np.zeros(kept.sum()), np.ones(kept.sum()))
+    kept = spread > 1e-9 * np.abs(shaped).max(axis=0, initial=0.0)
+    center, unit = shaped[:, kept].mean(axis=0), spread[kept]
+    if scaling == "none":
+        return Scaler(scaling, kept, np.zeros_like(center), np.ones_like(unit))
+    if scaling != "variance":
+        unit = np.full_like(unit, np.sqrt(np.mean(unit**2)) if len(unit) else 1.0)
+    return Scaler(scaling, kept, center, unit)
 
 
 def _shaped(raw: NDArray, sizes: NDArray, scaling: Scaling) -> NDArray:
     if scaling == "none":
         return raw
     raw = raw / sizes[:, None]
-    return np.sign(raw) * np.sqrt(np.abs(raw)) if scaling == "sqrt" else raw
+    if scaling != "sqrt":
+        return raw
+    return np.sign(raw) * (np.sqrt(np.abs(raw) + _LEVEL) - np.sqrt(_LEVEL))
