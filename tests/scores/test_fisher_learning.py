@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from regbayes.hmm import CategoricalHMM, GaussianHMM
 from regbayes.scores import fisher_learning
+from regbayes.scores import tilts as tilts_of
 from regbayes.scores._fisher_learning import FisherKernelLearning
 from regbayes.testing import sequence_checks
 from tests.enumeration.test_chain_statistics import (
@@ -76,12 +77,10 @@ def order_or_noise(n, seed):
 def test_scores_and_covariances_are_those_of_all_paths(kind, segments):
     model = make_problem(kind, segments=segments)
     tilts = random_tilts(model)
-    raw = fisher_learning.raw_scores(model.laws, tilts, model.batch, segments)
+    raw = tilts_of.raw_scores(model.laws, tilts, model.batch, segments)
     directions = np.random.default_rng(1).standard_normal(raw[:, 0].shape)
     directions[2] = 0.0
-    found = fisher_learning.covariances(
-        model.laws[0], model.batch, tilts[0], directions, raw[:, 0], 1
-    )
+    found = tilts_of.covariances(model.laws[0], model.batch, tilts[0], directions, raw[:, 0], 1)
     for s in range(len(LENGTHS)):
         mean, covariance = paths_of(kind, model, tilts, 0, s, segments)
         np.testing.assert_allclose(raw[s, 0], mean, atol=1e-10)
@@ -208,7 +207,7 @@ def test_validation_is_of_neighbours_in_training():
     training = np.array([True, True, True, True, True, False, False])
     model = make_problem(training=training)
     tilts = random_tilts(model)
-    raw = fisher_learning.raw_scores(model.laws, tilts, model.batch).reshape(len(LENGTHS), -1)
+    raw = tilts_of.raw_scores(model.laws, tilts, model.batch).reshape(len(LENGTHS), -1)
     features = model.scaler(raw, np.array(LENGTHS))
     wrong = []
     for s in (5, 6):

@@ -8,11 +8,13 @@ from regbayes.scores._maps import (
     SufficientStatisticsScore,
     TOPScore,
 )
+from regbayes.scores._max_margin import MaxMarginScore
 
 __all__ = [
     "FisherKernelLearning",
     "FisherScore",
     "FreeEnergyScore",
+    "MaxMarginScore",
     "PosteriorDivergenceScore",
     "SufficientStatisticsScore",
     "TOPScore",

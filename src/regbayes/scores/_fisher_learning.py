@@ -15,6 +15,7 @@ from regbayes import chains
 from regbayes.data import check_sequence_labels
 from regbayes.scores import fisher_learning, spaces
 from regbayes.scores._maps import _COUNT, _ScoreMap
+from regbayes.scores.tilts import raw_scores
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -187,9 +188,7 @@ class FisherKernelLearning(_ScoreMap):
         return self._scaler(self._raw(batch), batch.sizes)
 
     def _raw(self, batch: Any) -> NDArray:
-        raw = fisher_learning.raw_scores(
-            self.laws_, self.tilts_, batch, self.segments, self._n_threads
-        )
+        raw = raw_scores(self.laws_, self.tilts_, batch, self.segments, self._n_threads)
         return raw.reshape(len(batch), -1)
 
     def __sklearn_tags__(self) -> Any:

@@ -100,14 +100,14 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
     def classes_(self) -> NDArray:
         """The classes that have a law each."""
         check_is_fitted(self)
-        if not self.per_class:
+        if not self._needs_labels:
             raise AttributeError("one law for all classes has no classes_")
         return self._classes
 
     def _fit_transform(self, X: Any, y: Any, lengths: Any) -> NDArray:
         self.model_ = clone(self.model)
         batch = self.model_.read(X, lengths, reset=True)
-        if y is None and not self.per_class:
+        if y is None and not self._needs_labels:
             self._classes, codes = np.array(["all"]), np.zeros(len(batch), dtype=np.int64)
         else:
             self._classes, codes = check_sequence_labels(batch, y)
@@ -125,8 +125,11 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
     def _remember(self, batch: Any, codes: NDArray) -> None:
         """What a space needs to know of the training samples."""
 
-    def _expect(self, law: Law, batch: Any) -> Expected:
-        return law.expect(batch, segments=self.segments, entropies=True, n_threads=self._n_threads)
+    def _expect(self, index: int, batch: Any) -> Expected:
+        """What a law makes of samples."""
+        return self.laws_[index].expect(
+            batch, segments=self.segments, entropies=True, n_threads=self._n_threads
+        )
 
     def _scores(self, index: int, found: Expected) -> NDArray:
         """The scores of one law, (n_sequences, n_segments, n_scores)."""
@@ -134,7 +137,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
 
     def _raw(self, batch: Any) -> NDArray:
         """Scores before scaling, (n_sequences, n_laws * n_segments * n_scores)."""
-        each = [self._scores(i, self._expect(law, batch)) for i, law in enumerate(self.laws_)]
+        each = [self._scores(i, self._expect(i, batch)) for i in range(len(self.laws_))]
         return np.concatenate([scores.reshape(len(batch), -1) for scores in each], axis=1)
 
     def _raw_names(self) -> list[str]:
@@ -150,6 +153,10 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         return self.model_.feature_names_in_
 
     @property
+    def _needs_labels(self) -> bool:
+        return self.per_class
+
+    @property
     def _owners(self) -> list[str]:
         return [f"{name}" for name in self._classes] if self.per_class else ["all"]
 
@@ -163,7 +170,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.per_class
+        tags.target_tags.required = self._needs_labels
         return tags
 
 
@@ -337,8 +344,8 @@ class PosteriorDivergenceScore(_ScoreMap):
     def _remember(self, batch: Any, codes: NDArray) -> None:
         owners = codes if self.per_class else np.zeros_like(codes)
         self._totals = [
-            self._expect(law, batch.take(owners == c)).statistics.sum(axis=(0, 1))
-            for c, law in enumerate(self.laws_)
+            self._expect(c, batch.take(owners == c)).statistics.sum(axis=(0, 1))
+            for c in range(len(self.laws_))
         ]
 
     def _scores(self, index: int, found: Expected) -> NDArray:
@@ -390,7 +397,7 @@ class TOPScore(_ScoreMap):
         self._log_shares = np.log(np.bincount(codes) / len(codes))
 
     def _raw(self, batch: Any) -> NDArray:
-        each = [self._expect(law, batch) for law in self.laws_]
+        each = [self._expect(i, batch) for i in range(len(self.laws_))]
         likelihoods = np.column_stack([found.log_likelihoods for found in each])
         parts = [spaces.log_odds(likelihoods + self._log_shares)]
         for law, found in zip(self.laws_, each):

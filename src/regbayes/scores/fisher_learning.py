@@ -30,10 +30,8 @@ from scipy.special import softmax
 
 from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler, Scaling, fit_scaler
+from regbayes.scores.tilts import raw_scores, slope_of_tilts
 
-# A difference moves log-probabilities by this, times the root of the length: about nine digits of
-# a covariance are right, for sequences of five steps and of a thousand.
-_STEP = 1e-4
 # Of the mean variance of the scores.
 _RIDGE = 0.01
 
@@ -96,20 +94,6 @@ class Solution(NamedTuple):
     validation: NDArray
 
 
-def raw_scores(
-    laws: list[Law], tilts: NDArray, batch: Any, segments: int = 1, n_threads: int = 1
-) -> NDArray:
-    """E[T | x] under tilted laws, of shape (n_samples, n_laws, segments, n_statistics)."""
-    shape = len(batch), segments, tilts.shape[1]
-    each = [
-        law.expect(
-            batch, tilt=np.broadcast_to(tilt, shape), segments=segments, n_threads=n_threads
-        ).statistics
-        for law, tilt in zip(laws, tilts)
-    ]
-    return np.stack(each, axis=1)
-
-
 def objective(model: Model, tilts: NDArray) -> tuple[float, NDArray]:
     """The objective on the training samples, and its gradient."""
     batch, codes = model.batch.take(model.training), model.codes[model.training]
@@ -118,17 +102,10 @@ def objective(model: Model, tilts: NDArray) -> tuple[float, NDArray]:
     errors, slopes = neighbour_errors(model.scaler(flat, batch.sizes), codes, model.beta)
     directions = np.zeros_like(flat)
     directions[:, model.scaler.kept] = model.C * slopes * model.scaler.slopes(flat, batch.sizes)
-    moved = [
-        covariances(law, batch, tilt, direction, size, model.n_threads).sum(axis=0)
-        for law, tilt, direction, size in zip(
-            model.laws,
-            tilts,
-            directions.reshape(raw.shape).swapaxes(0, 1),
-            raw.swapaxes(0, 1),
-        )
-    ]
+    back = directions.reshape(raw.shape)
+    moved = slope_of_tilts(model.laws, tilts, batch, back, raw, model.n_threads)
     value = 0.5 * np.sum(tilts**2) + model.C * errors.sum()
-    return float(value), tilts + np.array(moved)
+    return float(value), tilts + moved
 
 
 def neighbour_errors(features: NDArray, codes: NDArray, beta: float) -> tuple[NDArray, NDArray]:
@@ -148,25 +125,6 @@ def choices(features: NDArray, beta: float) -> NDArray:
     distances = cdist(features, features, "sqeuclidean")
     np.fill_diagonal(distances, np.inf)
     return softmax(-beta * distances, axis=1)
-
-
-def covariances(
-    law: Law, batch: Any, tilt: NDArray, directions: NDArray, raw: NDArray, n_threads: int
-) -> NDArray:
-    """Cov[T, v_s . T | x_s] for a direction v_s of each sample, (n_samples, n_statistics).
-
-    The directions and the raw scores have the shape (n_samples, segments, n_statistics).
-    """
-    # How much a sample's log-probability changes by its direction, about.
-    change = np.sum(np.abs(directions * raw), axis=(1, 2), keepdims=True)
-    step = _STEP * np.sqrt(batch.sizes)[:, None, None] / np.where(change > 0, change, np.inf)
-
-    def ahead(sign: int) -> NDArray:
-        moved = tilt + sign * step * directions
-        found = law.expect(batch, tilt=moved, segments=directions.shape[1], n_threads=n_threads)
-        return found.statistics
-
-    return np.sum((ahead(1) - ahead(-1)) / np.where(step > 0, 2 * step, 1.0), axis=1)
 
 
 def ridged_scaler(raw: NDArray, sizes: NDArray, scaling: Scaling) -> Scaler:

@@ -1,31 +1,37 @@
 """Score spaces learnt with a margin: MSS (001, Section 4).
 
-Two ways to let the labels into the generative models. Both fit a max-margin classifier w to the
-*untilted* features of the training samples (on tilted ones it would read the labels back), and
-find its multipliers lambda by the smooth primal (:mod:`regbayes.margin.med`).
+Two ways to let the labels into the generative models. Both fit max-margin classifiers w to
+*untilted* features of the training samples (on tilted ones they would read the labels back), and
+find the multipliers lambda by the smooth primal (:mod:`regbayes.margin.med`).
 
-- `em`, the paper's Algorithm 1: the E-step of every sample is tilted by lambda_t y_t w . phi (Eq.
-  15 with the sign that integration gives), the M-step is the model's own.
-- `gradient`: the margin loss is differentiated through the posterior. Every law gets one shared
-  tilt delta; d E[T] / d delta is the posterior covariance of T, and its product with a direction v
-  is the derivative of E[T] under a tilt along v.
+- `em_step`, the paper's Algorithm 1: the E-step of every sample is tilted by lambda_t y_t w . phi
+  (Eq. 15 with the sign that integration gives), the M-step is the model's own.
+- `descend`: the margin loss is differentiated through the posterior. Every law gets one tilt delta,
+  shared by all samples; d E[T] / d delta is the posterior covariance of T. The margin of a sample
+  is that of a classifier which was fitted without it: its own classifier may have no margin left
+  to gain, and following that one learns the training set by heart (docs/decisions/011).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 from regbayes.margin import med
 from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler, Scaling, fit_scaler
+from regbayes.scores.tilts import raw_scores, slope_of_tilts
 
 
-class Problem(NamedTuple):
-    """Labelled samples, and how they are described."""
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Labelled samples, how they are described, and what a margin is worth."""
 
     batch: Any
     codes: NDArray
@@ -38,130 +44,119 @@ class Problem(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Laws, their shared tilts (None for none), and what the margin needs.
-
-    `weights` are those of the classifier on the expected statistics.
-    """
+    """Laws, and the tilt that each has for all samples, (n_laws, n_statistics)."""
 
     laws: list[Law]
-    tilts: list[NDArray | None]
-    weights: NDArray | None = None
+    tilts: NDArray
 
 
 class View(NamedTuple):
-    """A space's features of the problem's samples, and the classifier on them."""
+    """Untilted features of the problem's samples, and how they come from statistics."""
 
-    raw: list[NDArray]  # for each law: (n_samples, segments, n_statistics)
+    raw: NDArray  # (n_samples, n_laws, segments, n_statistics)
     scaler: Scaler
     features: NDArray
-    found: med.Discriminant
 
 
-def expect(space: Space, batch: Any, segments: int, n_threads: int, entropies: bool) -> list[Any]:
-    """What each law makes of the samples, under its shared tilt."""
-    out = []
-    for law, tilt in zip(space.laws, space.tilts):
-        if tilt is not None:
-            tilt = np.broadcast_to(tilt, (len(batch), segments, len(tilt)))
-        out.append(law.expect(batch, tilt, segments, entropies, n_threads))
-    return out
+def untilted(laws: list[Law]) -> Space:
+    """The space of laws as they are: that of SS."""
+    return Space(laws, np.zeros((len(laws), len(laws[0].natural()))))
 
 
-def look(problem: Problem, space: Space, max_iter: int = 1000) -> View:
-    """Features and the classifier of largest margin, from the weights of last time."""
-    batch, segments = problem.batch, problem.segments
-    found = expect(space, batch, segments, problem.n_threads, False)
-    raw = [each.statistics for each in found]
-    flat = np.concatenate([each.reshape(len(batch), -1) for each in raw], axis=1)
+def look(problem: Problem, space: Space) -> View:
+    """The features, scaled and centred anew."""
+    batch = problem.batch
+    raw = raw_scores(space.laws, space.tilts, batch, problem.segments, problem.n_threads)
+    flat = raw.reshape(len(batch), -1)
     scaler = fit_scaler(flat, batch.sizes, problem.scaling)
-    features = with_constant(scaler(flat, batch.sizes))
-    start = space.weights
-    if start is not None and start.shape[1] != features.shape[1]:
-        start = None  # another set of columns varies
-    solution = med.solve(
-        features, problem.codes, problem.n_classes, problem.C, problem.margin, start,
-        max_iter=max_iter,
-    )  # fmt: skip
-    return View(raw, scaler, features, solution)
+    return View(raw, scaler, with_constant(scaler(flat, batch.sizes)))
 
 
 def with_constant(features: NDArray) -> NDArray:
-    """Features of mean square one in sum, and a constant for the intercept."""
+    """Features whose squares sum to one, about, and a constant for the intercept."""
     scaled = features / np.sqrt(max(features.shape[1], 1))
     return np.column_stack([scaled, np.ones(len(features))])
 
 
-def directions(problem: Problem, view: View) -> list[NDArray]:
-    """Where the margin pulls the statistics of each sample: -d loss / d E[T], for each law."""
-    pull = med.pull(view.found.multipliers, problem.codes) @ view.found.weights[:, :-1]
-    pull /= np.sqrt(max(pull.shape[1], 1))
-    sizes = problem.batch.sizes
-    flat = np.concatenate([each.reshape(len(sizes), -1) for each in view.raw], axis=1)
+def directions(problem: Problem, view: View, pull: NDArray) -> NDArray:
+    """From the features to the statistics of each sample, the way back of a derivative."""
+    pull = pull[:, :-1] / np.sqrt(max(pull.shape[1] - 1, 1))
+    flat = view.raw.reshape(len(pull), -1)
     back = np.zeros_like(flat)
-    back[:, view.scaler.kept] = pull * view.scaler.slopes(flat, sizes)
-    widths = [each[0].size for each in view.raw]
-    parts = np.split(back, np.cumsum(widths)[:-1], axis=1)
-    return [part.reshape(each.shape) for part, each in zip(parts, view.raw)]
+    back[:, view.scaler.kept] = pull * view.scaler.slopes(flat, problem.batch.sizes)
+    return back.reshape(view.raw.shape)
 
 
-def covariance_times(
-    law: Law, batch: Any, tilt: NDArray | None, along: NDArray, n_threads: int
-) -> NDArray:
-    """Cov(sum of T over segments, T) . along, for every sample: a derivative along the tilt."""
-    segments = along.shape[1]
-    size = 1e-4 / np.abs(along).max(axis=(1, 2), keepdims=True)
-    base = 0.0 if tilt is None else tilt
-    up, down = (
-        law.expect(batch, base + sign * size * along, segments, False, n_threads).statistics
-        for sign in (1, -1)
-    )
-    return (up - down).sum(axis=1) / (2 * size[:, 0])
+def em_step(problem: Problem, owners: NDArray, strength: float, most: float, space: Space) -> Space:
+    """A round of Algorithm 1 (001).
 
-
-def em_step(problem: Problem, space: Space, per_class: bool, strength: float, most: float) -> Space:
-    """A round of Algorithm 1; `most` bounds the tilt of any one statistic."""
-    view = look(problem, space)
-    laws = []
-    for c, (law, tilt) in enumerate(zip(space.laws, directions(problem, view))):
-        own = problem.codes == c if per_class else np.ones(len(problem.codes), dtype=bool)
-        bounded = np.clip(strength * tilt[own], -most, most)
-        found = law.expect(
-            problem.batch.take(own), bounded, problem.segments, n_threads=problem.n_threads
-        )
-        laws.append(law.maximize(found.statistics.sum(axis=(0, 1))))
-    return Space(laws, space.tilts, view.found.weights)
-
-
-def gradient(problem: Problem, space: Space, view: View) -> list[NDArray]:
-    """d loss / d delta of the laws' shared tilts, at the best classifier (so it is that of min_w).
-
-    Samples whose margins are met have no part in it.
+    `owners` says which law a sample trains; -1 for all. `most` bounds the tilt of a statistic.
     """
-    out = []
-    for law, tilt, along in zip(space.laws, space.tilts, directions(problem, view)):
-        active = np.abs(along).max(axis=(1, 2)) > 1e-12 * max(np.abs(along).max(), 1e-300)
-        total = np.zeros(along.shape[2])
-        if active.any():
-            batch = problem.batch.take(active)
-            total -= covariance_times(law, batch, tilt, along[active], problem.n_threads).sum(
-                axis=0
+    view = look(problem, space)
+    found = med.solve(  # Eq. 19
+        view.features, problem.codes, problem.n_classes, problem.C, problem.margin
+    )
+    pull = med.pull(found.multipliers, problem.codes) @ found.weights
+    tilts = np.clip(strength * directions(problem, view, pull), -most, most)
+    laws = []
+    for i, law in enumerate(space.laws):
+        own = np.flatnonzero((owners == i) | (owners == -1))
+        batch = problem.batch.take(own)
+        tilted = law.expect(batch, tilts[own, i], problem.segments, n_threads=problem.n_threads)
+        laws.append(law.maximize(tilted.statistics.sum(axis=(0, 1))))
+    return Space(laws, space.tilts)
+
+
+class Referee:
+    """Classifiers that judge samples they were not fitted to, fold by fold.
+
+    Kept from round to round, for the next fit to start from.
+    """
+
+    def __init__(self, problem: Problem, n_folds: int, seed: int):
+        self.problem = problem
+        sizes = np.bincount(problem.codes)
+        folds = StratifiedKFold(min(n_folds, sizes.max()), shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            # A class smaller than the folds is judged, in part, by classifiers that saw none of it.
+            warnings.simplefilter("ignore", UserWarning)
+            self.folds = list(folds.split(problem.codes, problem.codes))
+        self.weights: list[NDArray | None] = [None] * len(self.folds)
+
+    def judge(self, features: NDArray) -> tuple[float, NDArray]:
+        """The margin loss of all samples, and minus its derivative by their features."""
+        problem, total, out = self.problem, 0.0, np.empty_like(features)
+        for f, (rest, fold) in enumerate(self.folds):
+            start = self.weights[f]
+            known = start is not None and start.shape[1] == features.shape[1]
+            found = med.solve(
+                features[rest],
+                problem.codes[rest],
+                problem.n_classes,
+                problem.C,
+                problem.margin,
+                start if known else None,
+                tol=1e-4,
+                max_iter=10 if known else 100,
             )
-        out.append(total)
-    return out
+            self.weights[f] = found.weights
+            losses, multipliers = med.margin_terms(
+                features[fold] @ found.weights.T, problem.codes[fold], problem.C, problem.margin
+            )
+            total += losses.sum()
+            out[fold] = med.pull(multipliers, problem.codes[fold]) @ found.weights
+        return total, out
 
 
-class Adam:
-    """Steps of a size of their own for every coordinate (Kingma & Ba 2015)."""
-
-    def __init__(self, n: int, rate: float):
-        self.rate, self.mean, self.square, self.t = rate, np.zeros(n), np.zeros(n), 0
-
-    def step(self, gradient: NDArray) -> NDArray:
-        self.t += 1
-        self.mean += 0.1 * (gradient - self.mean)
-        self.square += 0.01 * (gradient**2 - self.square)
-        mean, square = self.mean / (1 - 0.9**self.t), self.square / (1 - 0.99**self.t)
-        return -self.rate * mean / (np.sqrt(square) + 1e-300)
+def loss_and_slope(problem: Problem, space: Space, referee: Referee) -> tuple[float, NDArray]:
+    """The margin loss on left-out samples, and its derivative by the tilts at fixed classifiers."""
+    view = look(problem, space)
+    loss, pull = referee.judge(view.features)
+    back = -directions(problem, view, pull)
+    slope = slope_of_tilts(
+        space.laws, space.tilts, problem.batch, back, view.raw, problem.n_threads
+    )
+    return loss, slope
 
 
 def descend(
@@ -169,18 +164,36 @@ def descend(
     space: Space,
     n_iter: int,
     rate: float,
-    decay: float,
-    watch: Callable[[int, Space, View], bool],
-) -> Space:
-    """Gradient descent on the shared tilts; ends when `watch` says so."""
-    sizes = [len(law.natural()) for law in space.laws]
-    adam, tilt = Adam(sum(sizes), rate), np.zeros(sum(sizes))
-    for t in range(n_iter + 1):
-        view = look(problem, space, max_iter=15 if t else 200)
-        space = space._replace(weights=view.found.weights)
-        if watch(t, space, view) or t == n_iter:
+    n_folds: int,
+    n_referees: int,
+    patience: int,
+    rng: np.random.Generator,
+    tell: Callable[[], bool] = lambda: False,
+) -> tuple[Space, NDArray]:
+    """Gradient descent on the tilts by Adam, and the losses; the running mean of tilts is kept.
+
+    Referees with other folds take turns. The loss of a round is that of samples left out of their
+    fit; it ends when the mean over the referees has not fallen for `patience` rounds.
+    """
+    referees = [Referee(problem, n_folds, int(rng.integers(2**31))) for _ in range(n_referees)]
+    mean = np.zeros_like(space.tilts)
+    first, second = np.zeros_like(mean), np.zeros_like(mean)
+    losses: list[float] = []
+    for t in range(1, n_iter + 1):
+        loss, slope = loss_and_slope(problem, space, referees[t % n_referees])
+        losses.append(loss)
+        if _stalled(losses, n_referees, patience) or tell():
             break
-        slope = np.concatenate(gradient(problem, space, view)) + decay * tilt
-        tilt = tilt + adam.step(slope)
-        space = space._replace(tilts=np.split(tilt, np.cumsum(sizes)[:-1]))
-    return space
+        first += 0.1 * (slope - first)
+        second += 0.01 * (slope**2 - second)
+        step = first / (1 - 0.9**t) / (np.sqrt(second / (1 - 0.99**t)) + 1e-300)
+        space = space._replace(tilts=space.tilts - rate * step)
+        mean += max(0.1, 1 / t) * (space.tilts - mean)
+    return space._replace(tilts=mean), np.array(losses)
+
+
+def _stalled(losses: list[float], window: int, patience: int) -> bool:
+    if len(losses) < window + patience:
+        return False
+    means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
+    return bool(means[-1 - patience :].argmin() == 0)

@@ -1,0 +1,77 @@
+"""Laws under a shared tilt: their statistics, and how these move with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regbayes.scores.protocol import Expected, Law
+
+# A difference moves log-probabilities by this, times the root of the length: about nine digits of
+# a covariance are right, for sequences of five steps and of a thousand.
+_STEP = 1e-4
+
+
+def expect_tilted(
+    law: Law,
+    tilt: NDArray,
+    batch: Any,
+    segments: int = 1,
+    entropies: bool = False,
+    n_threads: int = 1,
+) -> Expected:
+    """What a law makes of samples under one tilt, (n_statistics,), for all."""
+    if not tilt.any():
+        return law.expect(batch, None, segments, entropies, n_threads)
+    each = np.broadcast_to(tilt, (len(batch), segments, len(tilt)))
+    return law.expect(batch, each, segments, entropies, n_threads)
+
+
+def raw_scores(
+    laws: list[Law], tilts: NDArray, batch: Any, segments: int = 1, n_threads: int = 1
+) -> NDArray:
+    """E[T | x] under tilted laws, of shape (n_samples, n_laws, segments, n_statistics)."""
+    each = [
+        expect_tilted(law, tilt, batch, segments, n_threads=n_threads).statistics
+        for law, tilt in zip(laws, tilts)
+    ]
+    return np.stack(each, axis=1)
+
+
+def covariances(
+    law: Law, batch: Any, tilt: NDArray, directions: NDArray, raw: NDArray, n_threads: int
+) -> NDArray:
+    """Cov[T, v_s . T | x_s] for a direction v_s of each sample, (n_samples, n_statistics).
+
+    The derivative of E[T] under a tilt along v_s, by a central difference. The directions and the
+    raw scores have the shape (n_samples, segments, n_statistics).
+    """
+    # How much a sample's log-probability changes by its direction, about.
+    change = np.sum(np.abs(directions * raw), axis=(1, 2), keepdims=True)
+    step = _STEP * np.sqrt(batch.sizes)[:, None, None] / np.where(change > 0, change, np.inf)
+
+    def ahead(sign: int) -> NDArray:
+        moved = tilt + sign * step * directions
+        found = law.expect(batch, tilt=moved, segments=directions.shape[1], n_threads=n_threads)
+        return found.statistics
+
+    return np.sum((ahead(1) - ahead(-1)) / np.where(step > 0, 2 * step, 1.0), axis=1)
+
+
+def slope_of_tilts(
+    laws: list[Law], tilts: NDArray, batch: Any, directions: NDArray, raw: NDArray, n_threads: int
+) -> NDArray:
+    """sum_s Cov[T, v_s . T | x_s] for every law: the chain rule from statistics to tilts.
+
+    Samples without a direction cost nothing.
+    """
+    out = np.zeros_like(tilts)
+    for i, (law, tilt) in enumerate(zip(laws, tilts)):
+        size = np.abs(directions[:, i]).max(axis=(1, 2))
+        active = size > 1e-12 * size.max(initial=0.0)
+        if active.any():
+            some = batch.take(active), tilt, directions[active, i], raw[active, i]
+            out[i] = covariances(law, *some, n_threads).sum(axis=0)
+    return out
