@@ -18,6 +18,7 @@ __all__ = [
     "mixture",
     "plot",
     "priors",
+    "scores",
     "testing",
     "warmup",
 ]

@@ -287,6 +287,9 @@ class CategoricalHMM(_FiniteHMM):
         Stop when a round gains less than this share of the log posterior.
     n_init : int, default=1
         Random starts; the best is kept.
+    init : {"random", "symbols"}, default="random"
+        Where Baum-Welch begins: with states that prefer random symbols, or with a state for each
+        symbol (in turn, if there are fewer states), so that transitions count pairs of symbols.
     random_state : int, RandomState, Generator or None
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
@@ -324,6 +327,7 @@ class CategoricalHMM(_FiniteHMM):
         **_FiniteHMM._parameter_constraints,
         "symbol_concentration": [_NOT_NEGATIVE],
         "unknown": [StrOptions({"error", "missing"})],
+        "init": [StrOptions({"random", "symbols"})],
     }
     _values = "categorical"
     categories_: Any
@@ -340,6 +344,7 @@ class CategoricalHMM(_FiniteHMM):
         n_iter=100,
         tol=1e-5,
         n_init=1,
+        init="random",
         random_state=None,
         n_jobs=None,
         verbose=False,
@@ -354,6 +359,7 @@ class CategoricalHMM(_FiniteHMM):
         self.n_iter = n_iter
         self.tol = tol
         self.n_init = n_init
+        self.init = init
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -386,6 +392,9 @@ class CategoricalHMM(_FiniteHMM):
         return CategoricalEmission(len(symbols), self.symbol_concentration, symbols)
 
     def _first_guess(self, sequences: Sequences, rng: np.random.Generator) -> NDArray:
+        if self.init == "symbols":  # an unobserved step is in any of them
+            known = np.eye(self.n_states)[sequences.values % self.n_states]
+            return np.where(sequences.values[:, None] >= 0, known, 1 / self.n_states)
         # Every symbol has its favourite states: a random soft clustering of the symbols.
         table = rng.dirichlet(np.ones(self.n_states), size=len(self.categories_) + 1)
         return 0.5 * table[sequences.values] + 0.5 * rng.dirichlet(

@@ -1,11 +1,11 @@
 """Maximum entropy discrimination with exponential margin priors, in its smooth primal (001, Eq. 8).
 
-    w ~ N(0, I), margins with the prior c exp(-c (a - g)), g <= a. With multipliers lam_s the dual
-    is  max sum_s a lam_s + log(1 - lam_s / c) - |sum_s lam_s y_s phi_s|^2 / 2,  0 <= lam < c
-    (001, Eq. 19, whose printed form lacks the barrier), and the primal
-        min |w|^2 / 2 + sum_s r(c u_s),  u_s = a - y_s w . phi_s,  r(v) = v - 1 - log v for v > 1,
-    and 0 below. It is smooth and convex; lam_s = max(0, c - 1 / u_s). With many classes, every
-    sample has a margin against each of the other classes: u_sk = a - (w_y - w_k) . phi_s.
+w ~ N(0, I), margins with the prior c exp(-c (a - g)), g <= a. With multipliers lam_s the dual
+is  max sum_s a lam_s + log(1 - lam_s / c) - |sum_s lam_s y_s phi_s|^2 / 2,  0 <= lam < c
+(001, Eq. 19, whose printed form lacks the barrier), and the primal
+    min |w|^2 / 2 + sum_s r(c u_s),  u_s = a - y_s w . phi_s,  r(v) = v - 1 - log v for v > 1,
+and 0 below. It is smooth and convex; lam_s = max(0, c - 1 / u_s). With many classes, every
+sample has a margin against each of the other classes: u_sk = a - (w_y - w_k) . phi_s.
 """
 
 from __future__ import annotations

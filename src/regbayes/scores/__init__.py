@@ -1,5 +1,6 @@
 """Whole sequences as points of a score space, made by a generative model and read by a margin."""
 
+from regbayes.scores._classifier import MarginClassifier, MaxMarginScoreClassifier
 from regbayes.scores._fisher_learning import FisherKernelLearning
 from regbayes.scores._maps import (
     FisherScore,
@@ -9,13 +10,17 @@ from regbayes.scores._maps import (
     TOPScore,
 )
 from regbayes.scores._max_margin import MaxMarginScore
+from regbayes.scores._preprocessed import Preprocessed
 
 __all__ = [
     "FisherKernelLearning",
     "FisherScore",
     "FreeEnergyScore",
+    "MarginClassifier",
     "MaxMarginScore",
+    "MaxMarginScoreClassifier",
     "PosteriorDivergenceScore",
+    "Preprocessed",
     "SufficientStatisticsScore",
     "TOPScore",
 ]

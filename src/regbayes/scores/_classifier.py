@@ -1,0 +1,417 @@
+"""A classifier of whole sequences that makes its own choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from regbayes.data import (
+    SequenceFeatures,
+    SequenceMixin,
+    SequenceTags,
+    check_sequence_labels,
+    check_sequences,
+)
+from regbayes.hmm import CategoricalHMM, GaussianHMM
+from regbayes.margin import med
+from regbayes.scores._maps import SufficientStatisticsScore
+from regbayes.scores._max_margin import MaxMarginScore
+from regbayes.scores._preprocessed import Preprocessed
+from regbayes.scores.max_margin import with_constant
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+
+
+class MarginClassifier(ClassifierMixin, BaseEstimator):
+    """Linear classifier of features with weights ``sum_t lambda_t y_t phi_t`` (001, Eq. 22).
+
+    Maximum entropy discrimination: a normal prior of the weights and exponential priors of the
+    margins, which makes a smooth relative of the SVM.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        No sample weighs more than this; with 1 or less, none has any weight.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    weights_ : ndarray of shape (n_classes, n_features + 1)
+        The last column has the intercepts; features are divided by the root of their number.
+    multipliers_ : ndarray of shape (n_samples, n_classes)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from regbayes.scores import MarginClassifier
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), ["low", "low", "high", "high"]
+    >>> MarginClassifier().fit(X, y).predict([[0.5], [3.5]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    def __init__(self, C=10.0):
+        self.C = C
+
+    def fit(self, X: Any, y: Any) -> MarginClassifier:
+        """Find the weights.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._validated(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        with threadpool_limits(1, user_api="blas"):  # small products, and many of them
+            found = med.solve(with_constant(X), codes, len(self.classes_), self.C, tol=1e-5)
+        self.weights_, self.multipliers_ = found.weights, found.multipliers
+        return self
+
+    def decision_function(self, X: Any) -> NDArray:
+        """Scores of the classes; for two, the second's minus the first's.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+        """
+        check_is_fitted(self)
+        scores = with_constant(self._validated(X)) @ self.weights_.T
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray:
+        """The class with the largest score.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        return self.classes_[
+            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        ]
+
+    def _validated(self, X: Any, y: Any = None) -> Any:
+        from sklearn.utils.multiclass import check_classification_targets
+        from sklearn.utils.validation import validate_data
+
+        if y is None:
+            return validate_data(self, X, reset=False, dtype=np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        if len(np.unique(y)) < 2:
+            raise ValueError("y has only one class, and a classifier needs two.")
+        return X, y
+
+
+class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
+    """Classify whole sequences: a score space learnt with a margin, and a linear classifier on it.
+
+    What is not given is chosen by cross-validation inside the training data: first the model and
+    the segments, with plain scores, which are cheap; then the weight of the classifier; then
+    whether learning the scores with a margin helps.
+
+    Parameters
+    ----------
+    model : model with `read` and `learn`, list of them, or None, default=None
+        Those to choose from, such as ``[CategoricalHMM(3), CategoricalHMM(8)]`` or
+        :class:`Preprocessed` ones. None: finite HMMs of symbols, or Gaussian ones of real
+        sequences, by what X is.
+    segments : int or sequence of int, default=(1, 6)
+        Those to choose from, see :class:`SufficientStatisticsScore`.
+    per_class : bool, default=True
+        A law for every class, or one for all.
+    scaling : str or sequence of str, default="sqrt"
+        Those to choose from.
+    learn : {"auto", "always", "never"}, default="auto"
+        Whether the scores are learnt with a margin: if it helps, always or never.
+    solver : {"gradient", "em"}, default="gradient"
+        See :class:`MaxMarginScore`.
+    classifier : classifier with a parameter `C`, default=None
+        On the scores: None is the paper's Eq. 22 (:class:`MarginClassifier`); any linear SVM of
+        scikit-learn will do.
+    C : float or sequence of float, default=(3, 10, 30, 100)
+        Its weights to choose from.
+    cv : int, default=3
+        Folds.
+    random_state : int or None
+    n_jobs : int, default=None
+        Threads over sequences; the result does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    scores_ : SufficientStatisticsScore or MaxMarginScore
+        The score map.
+    classifier_ : classifier
+    chosen_ : dict
+        What was chosen, and the accuracy it had in cross-validation.
+
+    Notes
+    -----
+    A class needs two sequences for cross-validation; with a single one, or with nothing to choose,
+    the first of every list is taken.
+
+    Examples
+    --------
+    >>> from regbayes.scores import MaxMarginScoreClassifier
+    >>> X = [list("aabaab"), list("aaabaa"), list("bbabb"), list("babbbbb")]
+    >>> y = ["a", "a", "b", "b"]
+    >>> model = MaxMarginScoreClassifier(cv=2, random_state=0).fit(X, y)
+    >>> model.predict([list("aaaabaaa")])
+    array(['a'], dtype='<U1')
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "model": [HasMethods(["read", "learn"]), list, tuple, None],
+        "segments": [_COUNT, list, tuple],
+        "per_class": ["boolean"],
+        "scaling": [str, list, tuple],
+        "learn": [StrOptions({"auto", "always", "never"})],
+        "solver": [StrOptions({"gradient", "em"})],
+        "classifier": [HasMethods(["fit", "predict"]), None],
+        "C": [Interval(Integral, 0, None, closed="neither"), float, list, tuple],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "random_state": [Integral, None],
+        "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
+    }
+
+    def __init__(
+        self,
+        model=None,
+        segments=(1, 6),
+        per_class=True,
+        *,
+        scaling="sqrt",
+        learn="auto",
+        solver="gradient",
+        classifier=None,
+        C=(3, 10, 30, 100),
+        cv=3,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.model = model
+        self.segments = segments
+        self.per_class = per_class
+        self.scaling = scaling
+        self.learn = learn
+        self.solver = solver
+        self.classifier = classifier
+        self.C = C
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, lengths: Any = None) -> MaxMarginScoreClassifier:
+        """Choose, and fit what was chosen to all sequences.
+
+        Parameters
+        ----------
+        X : list of arrays, array or DataFrame
+            Sequences in any layout, see :func:`regbayes.data.check_sequences`.
+        y : array-like of shape (n_sequences,)
+            A label for every sequence.
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        self
+        """
+        sequences = _apart(self, X, lengths)
+        self.classes_, codes = check_sequence_labels(sequences.batch, y)
+        labels = self.classes_[codes]
+        folds = self._folds(codes)
+        maps, weights = list(self._maps(sequences.kind)), _as_list(self.C)
+        best, C, accuracy = _Search(self, sequences.parts, labels, folds).best(maps, weights)
+        if self.learn != "never":
+            learnt = self._learnt(best)
+            if self.learn == "auto" and folds:
+                search = _Search(self, sequences.parts, labels, folds)
+                found = search.best([learnt], weights)
+                if found[2] > accuracy:
+                    best, C, accuracy = found
+            else:
+                best = learnt
+        self.scores_ = clone(best)
+        features = self.scores_.fit_transform(sequences.parts, labels)
+        self.classifier_ = self._head(C).fit(features, labels)
+        self.chosen_ = {
+            "model": best.model,
+            "segments": best.segments,
+            "scaling": best.scaling,
+            "learnt": isinstance(best, MaxMarginScore),
+            "C": C,
+            "accuracy": accuracy,
+        }
+        return self
+
+    def transform(self, X: Any, lengths: Any = None) -> NDArray:
+        """The scores of sequences: what the classifier sees.
+
+        Parameters
+        ----------
+        X : list of arrays, array or DataFrame
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        ndarray of shape (n_sequences, n_scores)
+        """
+        check_is_fitted(self)
+        return self.scores_.transform(_apart(self, X, lengths, reset=False).parts)
+
+    def decision_function(self, X: Any, lengths: Any = None) -> NDArray:
+        """The classifier's scores of the classes."""
+        return self.classifier_.decision_function(self.transform(X, lengths))
+
+    def predict(self, X: Any, lengths: Any = None) -> NDArray:
+        """The class of every sequence.
+
+        Parameters
+        ----------
+        X : list of arrays, array or DataFrame
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+        """
+        return self.classifier_.predict(self.transform(X, lengths))
+
+    def score(self, X: Any, y: Any, lengths: Any = None) -> float:
+        """Share of sequences that are classified right."""
+        return float(accuracy_score(y, self.predict(X, lengths)))
+
+    def _sequence_tags(self) -> SequenceTags:
+        models = [] if self.model is None else _as_list(self.model)
+        values = models[0]._sequence_tags().values if models else "continuous"
+        return SequenceTags(labels="sequence", values=values)
+
+    def _folds(self, codes: NDArray) -> list[tuple[NDArray, NDArray]]:
+        n_folds = min(self.cv, np.bincount(codes).min())
+        if n_folds < 2:
+            return []
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        return list(folds.split(codes, codes))
+
+    def _maps(self, kind: str) -> Iterator[SufficientStatisticsScore]:
+        models = _default_models(kind, self.random_state) if self.model is None else self.model
+        for model, segments, scaling in product(
+            _as_list(models), _as_list(self.segments), _as_list(self.scaling)
+        ):
+            yield SufficientStatisticsScore(
+                model, self.per_class, segments, scaling=scaling, n_jobs=self.n_jobs
+            )
+
+    def _learnt(self, plain: SufficientStatisticsScore) -> MaxMarginScore:
+        return MaxMarginScore(
+            plain.model,
+            plain.per_class,
+            plain.segments,
+            scaling=plain.scaling,
+            solver=self.solver,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def _head(self, C: float) -> Any:
+        head = MarginClassifier() if self.classifier is None else clone(self.classifier)
+        return head.set_params(C=C)
+
+
+class _Search:
+    """Accuracies by cross-validation; a map is fitted once for all weights of the classifier."""
+
+    def __init__(self, owner: Any, X: list, labels: NDArray, folds: list) -> None:
+        self.owner, self.X, self.labels, self.folds = owner, X, labels, folds
+
+    def best(self, maps: list, weights: list) -> tuple[Any, float, float]:
+        """The map and the weight of highest accuracy; the first of equals."""
+        if not self.folds or len(maps) * len(weights) == 1:
+            return maps[0], weights[0], np.nan
+        table = np.array([self._accuracies(one, weights) for one in maps])
+        at = np.unravel_index(table.argmax(), table.shape)
+        return maps[at[0]], weights[at[1]], float(table[at])
+
+    def _accuracies(self, one: Any, weights: list) -> NDArray:
+        total = np.zeros(len(weights))
+        for rest, fold in self.folds:
+            scores = clone(one)
+            here = scores.fit_transform([self.X[i] for i in rest], self.labels[rest])
+            there = scores.transform([self.X[i] for i in fold])
+            for i, C in enumerate(weights):
+                head = self.owner._head(C).fit(here, self.labels[rest])
+                total[i] += accuracy_score(self.labels[fold], head.predict(there))
+        return total / len(self.folds)
+
+
+class _Apart:
+    """Sequences as a list, whatever the layout, and what kind they are."""
+
+    def __init__(self, batch: Any, parts: list, kind: str) -> None:
+        self.batch, self.parts, self.kind = batch, parts, kind
+
+
+def _apart(estimator: Any, X: Any, lengths: Any, reset: bool = True) -> _Apart:
+    kind = _kind(estimator, X) if reset else estimator._kind
+    if reset:
+        estimator._kind = kind
+    batch = check_sequences(estimator, X, lengths, values=kind, reset=reset)
+    values = batch.values
+    if batch.categories is not None:
+        symbols = np.array([*batch.categories, None], dtype=object)  # -1 is the last: unobserved
+        values = symbols[values]
+    return _Apart(batch, np.split(values, batch.starts[1:-1]), kind)
+
+
+def _kind(estimator: Any, X: Any) -> Any:
+    if estimator.model is not None:
+        return estimator._sequence_tags().values
+    first = X
+    while isinstance(first, (list, tuple)) and len(first):
+        first = first[0]
+    kind = np.asarray(first).dtype.kind
+    return "categorical" if kind in "OUSb" else "continuous"
+
+
+def _default_models(kind: str, random_state: int | None) -> list:
+    if kind == "categorical":
+        return [
+            CategoricalHMM(n, unknown="missing", n_iter=50, tol=1e-4, random_state=random_state)
+            for n in (2, 6)
+        ]
+    return [
+        Preprocessed(
+            SequenceFeatures(use=use),
+            GaussianHMM(4, covariance, n_iter=50, tol=1e-4, random_state=random_state),
+        )
+        for use, covariance in (("positions", "full"), ("velocities", "diag"), ("both", "diag"))
+    ]
+
+
+def _as_list(value: Any) -> list:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
