@@ -18,6 +18,8 @@ export REGBAYES_DATA ?= $(wildcard ../shared/data)
 
 .venv/.installed-peers: .venv/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[dev,peers]"
+	# aeon (MiniRocket) asks for older numba and numpy than ours, and works with these.
+	$(BIN)/python -m pip install --quiet --no-deps aeon==1.6.0 Deprecated wrapt
 	touch $@
 
 demo: .venv/.installed          ## fit on embedded data, compare with a linear SVM, draw a picture

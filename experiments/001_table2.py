@@ -1,0 +1,201 @@
+"""Table 2: whole sequences, by score spaces over HMMs, and by what a user would pick instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
+
+from experiments.harness import Options, Row, run_table
+from experiments.score_rows import MiniRocketRidge, Scored, frames_svm, kmer_svm, one_hot_svm
+from regbayes import datasets
+from regbayes.data import SequenceFeatures, SequenceQuantizer
+from regbayes.hmm import CategoricalHMM, GaussianHMM, LargeMarginHMM
+from regbayes.scores import (
+    FisherKernelLearning,
+    FisherScore,
+    FreeEnergyScore,
+    MaxMarginScore,
+    MaxMarginScoreClassifier,
+    PosteriorDivergenceScore,
+    Preprocessed,
+    SufficientStatisticsScore,
+    TOPScore,
+)
+
+K, SYMBOLS = 4, 20  # of every score row: no choice, so no choice on test data
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set: how it is had, in symbols or not, and how many halves."""
+
+    title: str
+    load: object
+    n_halves: int
+    kind: str = "frames"
+    segments: tuple = (1, 4)
+    quantizer: dict = field(default_factory=lambda: {"use": "both"})
+    note: str = ""
+
+
+TASKS = {
+    "promoters": Task(
+        "promoters", lambda: datasets.fetch_promoters(return_X_y=True), 20, "dna", (1, 10, 57)
+    ),
+    "libras": Task(
+        "Libras, hand movements", lambda: datasets.fetch_libras(return_X_y=True), 20,
+        note="30 of the 360 rows repeat another one exactly, so halves leak a little.",
+    ),
+    "japanese_vowels": Task(
+        "Japanese vowels, the speaker", lambda: datasets.fetch_japanese_vowels(return_X_y=True), 20
+    ),
+    "hill_valley": Task(
+        "Hill-Valley, with noise", lambda: datasets.fetch_hill_valley(return_X_y=True), 20,
+        quantizer={"use": "positions", "center": True, "scale": True},
+        note="Rows are centred and scaled before they are quantised: with that, the problem is "
+        "easy, and without it hardly any row learns it.",
+    ),
+    "osuleaf": Task(
+        "OSU leaf contours, a stand-in for chicken pieces",
+        lambda: datasets.fetch_osuleaf(return_X_y=True), 20,
+    ),
+    "splice_junction": Task(
+        "splice junctions", lambda: datasets.fetch_splice_junction(return_X_y=True), 10, "dna",
+        (1, 20, 60), note="185 rows repeat an earlier sequence.",
+    ),
+    "kinases": Task(
+        "protein kinases AGC / CMGC / TK, a stand-in",
+        lambda: datasets.fetch_kinase_domains(return_X_y=True), 10, "protein",
+        note="Orthologues of one protein are in both halves: easy for every row.",
+    ),
+    "scope40": Task(
+        "SCOPe classes, 2,000 domains, a stand-in",
+        lambda: datasets.fetch_scope40(n_samples=2000, random_state=0, return_X_y=True), 5,
+        "protein", (1, 3),
+    ),
+    "characters": Task(
+        "character trajectories, the labelled half",
+        lambda: datasets.fetch_character_trajectories(return_X_y=True), 5,
+        quantizer={"use": "positions"}, segments=(1,),
+    ),
+}  # fmt: skip
+
+
+def categorical(seed, n_states=K, **options):
+    fixed = {"unknown": "missing", "n_iter": 50, "tol": 1e-4, "random_state": seed}
+    return CategoricalHMM(n_states, **{**fixed, **options})
+
+
+def gaussian(seed, n_states, covariance="diag"):
+    return GaussianHMM(n_states, covariance, n_iter=50, tol=1e-4, random_state=seed)
+
+
+def base_model(task: Task, seed: int, n_states: int = K):
+    """The discrete HMM of all score rows, as in the paper."""
+    if task.kind != "frames":
+        return categorical(seed, n_states)
+    quantizer = SequenceQuantizer(SYMBOLS, random_state=seed, **task.quantizer)
+    return Preprocessed(quantizer, categorical(seed, n_states))
+
+
+def candidates(task: Task, seed: int) -> list:
+    """What our best pipeline chooses from, by folds of the training half."""
+    if task.kind == "dna":
+        return [categorical(seed, 1), categorical(seed, 4)]
+    if task.kind == "protein":
+        return [categorical(seed, 8), categorical(seed, 21, init="symbols", n_iter=5)]
+    return [
+        Preprocessed(SequenceFeatures(), gaussian(seed, 3, "full")),
+        Preprocessed(SequenceFeatures(use="both", center=True, scale=True), gaussian(seed, 5)),
+        Preprocessed(SequenceFeatures(use="velocities", scale=True), gaussian(seed, 5)),
+        Preprocessed(SequenceFeatures(use="both", center=True), gaussian(seed, 8)),
+        Preprocessed(
+            SequenceQuantizer(SYMBOLS, random_state=seed, **task.quantizer), categorical(seed, 5)
+        ),
+    ]
+
+
+def rows(task: Task, quick: bool) -> list[Row]:
+    def scored(name, make, **options):
+        return Row(name, lambda seed: Scored(make(base_model(task, seed), **options)))
+
+    def mss(name, **options):
+        return Row(
+            name,
+            lambda seed: Scored(
+                MaxMarginScore(base_model(task, seed), random_state=seed, **options)
+            ),
+        )
+
+    lines = [
+        Row(
+            "LM-HMM",
+            lambda seed: GridSearchCV(
+                LargeMarginHMM(base_model(task, seed), max_iter=50), {"C": [1.0, 10.0]}, cv=3
+            ),
+        ),
+        Row(
+            "FKL",
+            lambda seed: Scored(FisherKernelLearning(base_model(task, seed), random_state=seed)),
+        ),
+        scored("FS", FisherScore),
+        scored("FESS", FreeEnergyScore),
+        scored("PD", PosteriorDivergenceScore),
+        scored("TOP", TOPScore),
+        scored("SS", SufficientStatisticsScore),
+        mss("MSS"),
+        mss("MSS, paper's EM", solver="em"),
+        scored("SS, one model", SufficientStatisticsScore, per_class=False),
+        mss("MSS, one model", per_class=False),
+        Row(
+            "our best pipeline",
+            lambda seed: MaxMarginScoreClassifier(
+                candidates(task, seed), task.segments, random_state=seed
+            ),
+        ),
+    ]
+    if task.kind == "dna":
+        lines.append(Row("one-hot RBF SVM", lambda seed: one_hot_svm()))
+    if task.kind in ("dna", "protein"):
+        lines.append(Row("k-mer SVM", lambda seed: kmer_svm()))
+    else:
+        lines.append(Row("MiniRocket", lambda seed: MiniRocketRidge(seed)))
+        lines.append(Row("RBF SVM on frames", lambda seed: frames_svm()))
+    return lines
+
+
+PAIRS = [("MSS", "SS"), ("MSS, paper's EM", "SS"), ("MSS, one model", "SS, one model")]
+NOTES = (
+    f"Random halves, by class. Score rows, LM-HMM and FKL share one discrete HMM of {K} states "
+    f"({SYMBOLS} symbols where sequences are continuous; MSS and SS differ in nothing but the "
+    "learning), one for each class unless the row says otherwise; the weight of the classifier on "
+    "the scores is chosen by three folds of the training half, as is all that the best pipeline "
+    "and the last rows choose. Rates, rounds and folds of MSS are its defaults; they were settled "
+    "on halves with other seeds (100 and on) of these sets. The paper's figures are for its own "
+    "versions of the data."
+)
+
+
+def run(options: Options) -> None:
+    for name, task in TASKS.items():
+        X, y = task.load()
+        n_halves = 1 if options.quick else task.n_halves
+        halves = StratifiedShuffleSplit(n_halves, train_size=0.5, test_size=0.5, random_state=0)
+        y = np.asarray(y)
+        if options.quick:  # of each class a few
+            some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
+            X, y = [X[i] for i in some], y[some]
+        run_table(
+            f"001 Table 2: {task.title}",
+            rows(task, options.quick),
+            X,
+            y,
+            list(halves.split(X, y)),
+            {"accuracy": accuracy_score},
+            options=replace(options, name=f"001_table2_{name}"),
+            notes=f"{NOTES} {task.note}",
+            compare=PAIRS,
+        )

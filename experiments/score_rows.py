@@ -1,0 +1,116 @@
+"""Rows of the score-space tables: score maps with their classifier, and what a user would pick."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from regbayes.scores import MarginClassifier
+
+WEIGHTS = [3, 10, 30, 100]
+
+
+class Scored(ClassifierMixin, BaseEstimator):
+    """A score map, and Eq. 22's classifier on it, whose weight is chosen by three folds."""
+
+    def __init__(self, scores, n_folds=3):
+        self.scores = scores
+        self.n_folds = n_folds
+
+    def fit(self, X, y):
+        self.scores_ = clone(self.scores)
+        features = self.scores_.fit_transform(X, y)
+        self.search_ = GridSearchCV(MarginClassifier(), {"C": WEIGHTS}, cv=self.n_folds)
+        self.search_.fit(features, y)
+        self.classes_, self.best_params_ = self.search_.classes_, self.search_.best_params_
+        return self
+
+    def predict(self, X):
+        return self.search_.predict(self.scores_.transform(X))
+
+
+def _letters(X):
+    return ["".join(x) for x in X]
+
+
+def kmer_svm():
+    """Counts of one, two and three letters in a row, of unit length; linear SVM."""
+    counts = CountVectorizer(analyzer="char", ngram_range=(1, 3), lowercase=False)
+    steps = make_pipeline(
+        FunctionTransformer(_letters), counts, FunctionTransformer(np.sqrt), Normalizer(),
+        LinearSVC(),
+    )  # fmt: skip
+    return GridSearchCV(steps, {"linearsvc__C": [0.1, 1.0, 10.0, 100.0]}, cv=3)
+
+
+def _stack(X):
+    return np.array([list(x) for x in X], dtype=object)
+
+
+def one_hot_svm():
+    """Letters of fixed places; RBF SVM."""
+    steps = make_pipeline(
+        FunctionTransformer(_stack), OneHotEncoder(handle_unknown="ignore"), SVC()
+    )
+    grid = {"svc__C": [1.0, 10.0, 100.0], "svc__gamma": [0.003, 0.01, 0.03]}
+    return GridSearchCV(steps, grid, cv=3)
+
+
+def resample(x, length):
+    """A sequence of given length, by linear interpolation."""
+    old, new = np.linspace(0, 1, len(x)), np.linspace(0, 1, length)
+    return np.column_stack([np.interp(new, old, column) for column in x.T])
+
+
+def _frames(X, length, unit):
+    frames = np.array([resample(x, length) for x in X])
+    if unit:  # shapes, not places and sizes
+        frames = frames - frames.mean(axis=1, keepdims=True)
+        spread = np.sqrt((frames**2).mean(axis=(1, 2), keepdims=True))
+        frames = frames / np.where(spread > 0, spread, 1.0)
+    return frames.reshape(len(X), -1)
+
+
+def frames_svm(length=30):
+    """Frames of sequences resampled to one length, as they are or of unit size; RBF SVM."""
+    frames = FunctionTransformer(_frames, kw_args={"length": length, "unit": False})
+    steps = make_pipeline(frames, StandardScaler(), SVC())
+    shapes = [{"length": length, "unit": unit} for unit in (False, True)]
+    grid = {
+        "functiontransformer__kw_args": shapes,
+        "svc__C": [1.0, 10.0, 100.0],
+        "svc__gamma": ["scale", 0.001],
+    }
+    return GridSearchCV(steps, grid, cv=3)
+
+
+class MiniRocketRidge(ClassifierMixin, BaseEstimator):
+    """aeon's MiniRocket on sequences resampled to the median length; ridge classifier."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        from aeon.transformations.collection.convolution_based import MiniRocket
+
+        self.length_ = max(9, int(np.median([len(x) for x in X])))
+        self.pipeline_ = make_pipeline(
+            MiniRocket(random_state=self.random_state),
+            StandardScaler(with_mean=False),
+            RidgeClassifierCV(alphas=np.logspace(-3, 3, 10)),
+        )
+        self.pipeline_.fit(self._cube(X), y)
+        self.classes_ = self.pipeline_.classes_
+        return self
+
+    def predict(self, X):
+        return self.pipeline_.predict(self._cube(X))
+
+    def _cube(self, X):
+        return np.array([resample(x, self.length_).T for x in X], dtype=np.float32)
