@@ -1,6 +1,6 @@
 """Whole sequences as points of a score space, made by a generative model and read by a margin."""
 
-from regbayes.scores._classifier import MarginClassifier, MaxMarginScoreClassifier
+from regbayes.scores._classifier import MaxMarginScoreClassifier
 from regbayes.scores._fisher_learning import FisherKernelLearning
 from regbayes.scores._maps import (
     FisherScore,
@@ -9,6 +9,7 @@ from regbayes.scores._maps import (
     SufficientStatisticsScore,
     TOPScore,
 )
+from regbayes.scores._margin_classifier import MarginClassifier
 from regbayes.scores._max_margin import MaxMarginScore
 from regbayes.scores._preprocessed import Preprocessed
 

@@ -14,8 +14,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
+from regbayes import chains
 from regbayes.data import (
     SequenceFeatures,
     SequenceMixin,
@@ -24,106 +24,12 @@ from regbayes.data import (
     check_sequences,
 )
 from regbayes.hmm import CategoricalHMM, GaussianHMM
-from regbayes.margin import med
 from regbayes.scores._maps import SufficientStatisticsScore
+from regbayes.scores._margin_classifier import MarginClassifier
 from regbayes.scores._max_margin import MaxMarginScore
 from regbayes.scores._preprocessed import Preprocessed
-from regbayes.scores.max_margin import with_constant
 
 _COUNT = Interval(Integral, 1, None, closed="left")
-
-
-class MarginClassifier(ClassifierMixin, BaseEstimator):
-    """Linear classifier of features with weights ``sum_t lambda_t y_t phi_t`` (001, Eq. 22).
-
-    Maximum entropy discrimination: a normal prior of the weights and exponential priors of the
-    margins, which makes a smooth relative of the SVM.
-
-    Parameters
-    ----------
-    C : float, default=10.0
-        No sample weighs more than this; with 1 or less, none has any weight.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    weights_ : ndarray of shape (n_classes, n_features + 1)
-        The last column has the intercepts; features are divided by the root of their number.
-    multipliers_ : ndarray of shape (n_samples, n_classes)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from regbayes.scores import MarginClassifier
-    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), ["low", "low", "high", "high"]
-    >>> MarginClassifier().fit(X, y).predict([[0.5], [3.5]])
-    array(['low', 'high'], dtype='<U4')
-    """
-
-    def __init__(self, C=10.0):
-        self.C = C
-
-    def fit(self, X: Any, y: Any) -> MarginClassifier:
-        """Find the weights.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-
-        Returns
-        -------
-        self
-        """
-        X, y = self._validated(X, y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        with threadpool_limits(1, user_api="blas"):  # small products, and many of them
-            found = med.solve(with_constant(X), codes, len(self.classes_), self.C, tol=1e-5)
-        self.weights_, self.multipliers_ = found.weights, found.multipliers
-        return self
-
-    def decision_function(self, X: Any) -> NDArray:
-        """Scores of the classes; for two, the second's minus the first's.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-        """
-        check_is_fitted(self)
-        scores = with_constant(self._validated(X)) @ self.weights_.T
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray:
-        """The class with the largest score.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        return self.classes_[
-            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        ]
-
-    def _validated(self, X: Any, y: Any = None) -> Any:
-        from sklearn.utils.multiclass import check_classification_targets
-        from sklearn.utils.validation import validate_data
-
-        if y is None:
-            return validate_data(self, X, reset=False, dtype=np.float64)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        if len(np.unique(y)) < 2:
-            raise ValueError("y has only one class, and a classifier needs two.")
-        return X, y
 
 
 class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
@@ -156,7 +62,7 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         Its weights to choose from.
     cv : int, default=3
         Folds.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
 
@@ -194,7 +100,7 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         "classifier": [HasMethods(["fit", "predict"]), None],
         "C": [Interval(Integral, 0, None, closed="neither"), float, list, tuple],
         "cv": [Interval(Integral, 2, None, closed="left")],
-        "random_state": [Integral, None],
+        "random_state": ["random_state", np.random.Generator],
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
     }
 
@@ -226,7 +132,7 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, lengths: Any = None) -> MaxMarginScoreClassifier:
+    def fit(self, X: Any, y: Any = None, lengths: Any = None) -> MaxMarginScoreClassifier:
         """Choose, and fit what was chosen to all sequences.
 
         Parameters
@@ -244,6 +150,7 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         sequences = _apart(self, X, lengths)
         self.classes_, codes = check_sequence_labels(sequences.batch, y)
         labels = self.classes_[codes]
+        self._seed = chains.draw_seed(self.random_state) % 2**31
         folds = self._folds(codes)
         maps, weights = list(self._maps(sequences.kind)), _as_list(self.C)
         best, C, accuracy = _Search(self, sequences.parts, labels, folds).best(maps, weights)
@@ -286,7 +193,8 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any, lengths: Any = None) -> NDArray:
         """The classifier's scores of the classes."""
-        return self.classifier_.decision_function(self.transform(X, lengths))
+        features = self.transform(X, lengths)
+        return self.classifier_.decision_function(features)
 
     def predict(self, X: Any, lengths: Any = None) -> NDArray:
         """The class of every sequence.
@@ -300,7 +208,8 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_sequences,)
         """
-        return self.classifier_.predict(self.transform(X, lengths))
+        features = self.transform(X, lengths)
+        return self.classifier_.predict(features)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Share of sequences that are classified right."""
@@ -308,18 +217,18 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
 
     def _sequence_tags(self) -> SequenceTags:
         models = [] if self.model is None else _as_list(self.model)
-        values = models[0]._sequence_tags().values if models else "continuous"
+        values: Any = models[0]._sequence_tags().values if models else "continuous"
         return SequenceTags(labels="sequence", values=values)
 
     def _folds(self, codes: NDArray) -> list[tuple[NDArray, NDArray]]:
         n_folds = min(self.cv, np.bincount(codes).min())
         if n_folds < 2:
             return []
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self._seed)
         return list(folds.split(codes, codes))
 
     def _maps(self, kind: str) -> Iterator[SufficientStatisticsScore]:
-        models = _default_models(kind, self.random_state) if self.model is None else self.model
+        models = _default_models(kind, self._seed) if self.model is None else self.model
         for model, segments, scaling in product(
             _as_list(models), _as_list(self.segments), _as_list(self.scaling)
         ):
@@ -334,7 +243,7 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
             plain.segments,
             scaling=plain.scaling,
             solver=self.solver,
-            random_state=self.random_state,
+            random_state=self._seed,
             n_jobs=self.n_jobs,
         )
 
@@ -398,18 +307,23 @@ def _kind(estimator: Any, X: Any) -> Any:
     return "categorical" if kind in "OUSb" else "continuous"
 
 
-def _default_models(kind: str, random_state: int | None) -> list:
+def _default_models(kind: str, random_state: int) -> list:
     if kind == "categorical":
         return [
             CategoricalHMM(n, unknown="missing", n_iter=50, tol=1e-4, random_state=random_state)
             for n in (2, 6)
         ]
+    views: list[tuple[Any, str]] = [
+        ("positions", "full"),
+        ("velocities", "diag"),
+        ("both", "diag"),
+    ]
     return [
         Preprocessed(
             SequenceFeatures(use=use),
             GaussianHMM(4, covariance, n_iter=50, tol=1e-4, random_state=random_state),
         )
-        for use, covariance in (("positions", "full"), ("velocities", "diag"), ("both", "diag"))
+        for use, covariance in views
     ]
 
 

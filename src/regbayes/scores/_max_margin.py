@@ -214,7 +214,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
                 for c in range(n_classes)
             ]
         learnt = []
-        self.losses_ = []
+        self.losses_: list[NDArray] = []
         rng = np.random.default_rng(chains.draw_seed(self.random_state))
         with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
             for index, task in enumerate(tasks):
