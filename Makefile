@@ -26,7 +26,7 @@ demo: .venv/.installed          ## fit on embedded data, compare with a linear S
 	$(BIN)/python -m regbayes.demo
 
 test: .venv/.installed          ## fast tests and doctests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 lint: .venv/.installed          ## style, types, direction of imports
 	$(BIN)/ruff check .

@@ -108,6 +108,22 @@ def test_choices_are_those_of_highest_accuracy():
     assert found.chosen_["accuracy"] == pytest.approx(alone.mean(), abs=1e-12)
 
 
+def test_a_data_frame_with_text_ids_is_real():
+    pandas = pytest.importorskip("pandas")
+    X, y = waves(8, np.random.default_rng(10))
+    frame = pandas.DataFrame(np.concatenate(X), columns=["x", "y"])
+    frame["sequence_id"] = np.repeat([f"s{i}" for i in range(8)], [len(x) for x in X])
+    model = MaxMarginScoreClassifier(segments=1, learn="never", cv=2, random_state=0).fit(frame, y)
+    assert isinstance(model.chosen_["model"], Preprocessed)
+    assert len(model.get_feature_names_out()) == model.transform(frame).shape[1]
+
+
+def test_sequences_that_are_all_alike_are_refused():
+    X, y = [["a", "a"]] * 4, [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="no score varies"):
+        SufficientStatisticsScore(CategoricalHMM(1)).fit(X, y)
+
+
 def test_learning_is_kept_when_asked_for():
     X, y = words(24, np.random.default_rng(2))
     model = CategoricalHMM(2, n_iter=5, random_state=0)
@@ -176,7 +192,8 @@ def test_weights_are_sums_of_multipliers_times_features():
     phi = np.column_stack([X / 2, np.ones(30)])
     pull = -model.multipliers_
     pull[np.arange(30), y] = model.multipliers_.sum(axis=1)
-    np.testing.assert_allclose(model.weights_, pull.T @ phi, atol=2e-3)
+    np.testing.assert_allclose(model.coef_ * 2, (pull.T @ phi)[:, :-1], atol=2e-3)
+    np.testing.assert_allclose(model.intercept_, (pull.T @ phi)[:, -1], atol=2e-3)
 
 
 def test_transformers_of_steps_will_do():

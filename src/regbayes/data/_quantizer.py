@@ -46,7 +46,7 @@ class SequenceQuantizer(_SequenceTransformer):
 
     Attributes
     ----------
-    codebook_ : ndarray of shape (n_symbols_, n_described)
+    codebook_ : ndarray of shape ``(n_symbols_, n_described)``
         The entries, sorted by their first feature, then the second, and so on. They are in
         standardised units; in those of `SequenceFeatures`, ``codebook_ * deviations_ + means_``.
     means_, deviations_ : ndarray of shape (n_described,)

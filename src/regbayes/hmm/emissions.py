@@ -278,7 +278,7 @@ class DiagonalEmission:
 
 
 def _gaussian_names(state: str, n_features: int, squares: list[str]) -> list[str]:
-    return [f"{state}:1", *(f"{state}:x{i}" for i in range(n_features)), *squares]
+    return [f"{state}:steps", *(f"{state}:x{i}" for i in range(n_features)), *squares]
 
 
 def _constant(means: NDArray, linear: NDArray, log_roots: NDArray) -> NDArray:

@@ -77,8 +77,8 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A class needs two sequences for cross-validation; with a single one, or with nothing to choose,
-    the first of every list is taken.
+    A class needs two sequences for cross-validation; with a single one the first of every list is
+    taken, and ``learn="auto"`` does not learn.
 
     Examples
     --------
@@ -153,16 +153,14 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         self._seed = chains.draw_seed(self.random_state) % 2**31
         folds = self._folds(codes)
         maps, weights = list(self._maps(sequences.kind)), _as_list(self.C)
-        best, C, accuracy = _Search(self, sequences.parts, labels, folds).best(maps, weights)
-        if self.learn != "never":
-            learnt = self._learnt(best)
-            if self.learn == "auto" and folds:
-                search = _Search(self, sequences.parts, labels, folds)
-                found = search.best([learnt], weights)
-                if found[2] > accuracy:
-                    best, C, accuracy = found
-            else:
-                best = learnt
+        search = _Search(self, sequences.parts, labels, folds)
+        best, C, accuracy = search.best(maps, weights)
+        if self.learn == "always":
+            best = self._learnt(best)
+        elif self.learn == "auto" and accuracy < 1:
+            found = search.best([self._learnt(best)], weights)
+            if found[2] > accuracy:
+                best, C, accuracy = found
         self.scores_ = clone(best)
         features = self.scores_.fit_transform(sequences.parts, labels)
         self.classifier_ = self._head(C).fit(features, labels)
@@ -190,6 +188,11 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.scores_.transform(_apart(self, X, lengths, reset=False).parts)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Names of the scores, see :meth:`SufficientStatisticsScore.get_feature_names_out`."""
+        check_is_fitted(self)
+        return self.scores_.get_feature_names_out()
 
     def decision_function(self, X: Any, lengths: Any = None) -> NDArray:
         """The classifier's scores of the classes."""
@@ -260,7 +263,9 @@ class _Search:
 
     def best(self, maps: list, weights: list) -> tuple[Any, float, float]:
         """The map and the weight of highest accuracy; the first of equals."""
-        if not self.folds or len(maps) * len(weights) == 1:
+        if not self.folds:
+            return maps[0], weights[0], np.nan
+        if len(maps) * len(weights) == 1 and self.owner.learn != "auto":
             return maps[0], weights[0], np.nan
         table = np.array([self._accuracies(one, weights) for one in maps])
         at = np.unravel_index(table.argmax(), table.shape)
@@ -300,11 +305,21 @@ def _apart(estimator: Any, X: Any, lengths: Any, reset: bool = True) -> _Apart:
 def _kind(estimator: Any, X: Any) -> Any:
     if estimator.model is not None:
         return estimator._sequence_tags().values
-    first = X
-    while isinstance(first, (list, tuple)) and len(first):
-        first = first[0]
-    kind = np.asarray(first).dtype.kind
+    if hasattr(X, "drop"):  # a data frame; its ids are no values
+        X = X.drop(columns="sequence_id", errors="ignore")
+    kind = _first_value(X).dtype.kind
     return "categorical" if kind in "OUSb" else "continuous"
+
+
+def _first_value(X: Any) -> NDArray:
+    """The first value that is not missing, as an array."""
+    parts = X if isinstance(X, (list, tuple)) else [X]
+    for part in parts:
+        flat = np.ravel(np.asarray(part, dtype=object))
+        seen = [value for value in flat[:1000] if value is not None and value == value]
+        if seen:
+            return np.asarray(seen[0])
+    return np.asarray(np.nan)
 
 
 def _default_models(kind: str, random_state: int) -> list:

@@ -19,6 +19,7 @@ from regbayes.scores.protocol import Expected, Law
 from regbayes.scores.scaling import fit_scaler
 
 _COUNT = Interval(Integral, 1, None, closed="left")
+_IMPOSSIBLE = -100.0  # log p of a step in a sequence that a law rules out: odds are to be numbers
 
 
 class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
@@ -105,8 +106,9 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         return self._classes
 
     def _fit_transform(self, X: Any, y: Any, lengths: Any) -> NDArray:
-        self.model_ = clone(self.model)
-        batch = self.model_.read(X, lengths, reset=True)
+        model = clone(self.model)
+        batch = model.read(X, lengths, reset=True)
+        self.model_ = model
         if y is None and not self._needs_labels:
             self._classes, codes = np.array(["all"]), np.zeros(len(batch), dtype=np.int64)
         else:
@@ -115,6 +117,12 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         self._remember(batch, codes)
         raw = self._raw(batch)
         self._scaler = fit_scaler(raw, batch.sizes, self.scaling)
+        if not self._scaler.kept.any():
+            raise ValueError(
+                "no score varies: the training sequences are all alike to this model.\n"
+                "To mend it: check that they differ, and use a model with more states or other "
+                "features, for example SequenceFeatures(use='velocities')."
+            )
         return self._scaler(raw, batch.sizes)
 
     def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
@@ -390,8 +398,13 @@ class TOPScore(_ScoreMap):
 
     _space = staticmethod(spaces.fisher)
 
+    per_class = True
+
     def __init__(self, model, segments=1, *, scaling="sqrt", n_jobs=None):
-        super().__init__(model, True, segments, scaling=scaling, n_jobs=n_jobs)
+        self.model = model
+        self.segments = segments
+        self.scaling = scaling
+        self.n_jobs = n_jobs
 
     def _remember(self, batch: Any, codes: NDArray) -> None:
         self._log_shares = np.log(np.bincount(codes) / len(codes))
@@ -399,6 +412,8 @@ class TOPScore(_ScoreMap):
     def _raw(self, batch: Any) -> NDArray:
         each = [self._expect(i, batch) for i in range(len(self.laws_))]
         likelihoods = np.column_stack([found.log_likelihoods for found in each])
+        unlikely = _IMPOSSIBLE * batch.sizes[:, None]
+        likelihoods = np.where(np.isneginf(likelihoods), unlikely, likelihoods)
         parts = [spaces.log_odds(likelihoods + self._log_shares)]
         for law, found in zip(self.laws_, each):
             parts.append(self._space(law, found).reshape(len(batch), -1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval
@@ -30,8 +31,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    weights_ : ndarray of shape (n_classes, n_features + 1)
-        The last column has the intercepts; features are divided by the root of their number.
+    coef_ : ndarray of shape (n_classes, n_features)
+    intercept_ : ndarray of shape (n_classes,)
     multipliers_ : ndarray of shape (n_samples, n_classes)
 
     Examples
@@ -64,7 +65,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         X, self.classes_, codes = check_labelled_table(self, X, y)
         with threadpool_limits(1, user_api="blas"):  # small products, and many of them
             found = med.solve(with_constant(X), codes, len(self.classes_), self.C, tol=1e-5)
-        self.weights_, self.multipliers_ = found.weights, found.multipliers
+        self.coef_ = found.weights[:, :-1] / np.sqrt(X.shape[1])
+        self.intercept_ = found.weights[:, -1]
+        self.multipliers_ = found.multipliers
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -79,7 +82,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes) or (n_samples,)
         """
         check_is_fitted(self)
-        scores = with_constant(check_new_table(self, X)) @ self.weights_.T
+        scores = check_new_table(self, X) @ self.coef_.T + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from regbayes.scores.protocol import Expected, Law
 
 # A difference moves log-probabilities by this, times the root of the length: about nine digits of
-# a covariance are right, for sequences of five steps and of a thousand.
+# a covariance are right, for sequences of five steps and of a thousand. No potential moves by more
+# than ten times as much, or a direction along a rare statistic would be a leap for it.
 _STEP = 1e-4
 
 
@@ -50,7 +51,9 @@ def covariances(
     """
     # How much a sample's log-probability changes by its direction, about.
     change = np.sum(np.abs(directions * raw), axis=(1, 2), keepdims=True)
-    step = _STEP * np.sqrt(batch.sizes)[:, None, None] / np.where(change > 0, change, np.inf)
+    change /= np.sqrt(batch.sizes)[:, None, None]
+    change = np.maximum(change, 0.1 * np.abs(directions).max(axis=(1, 2), keepdims=True))
+    step = _STEP / np.where(change > 0, change, np.inf)
 
     def ahead(sign: int) -> NDArray:
         moved = tilt + sign * step * directions
