@@ -64,6 +64,16 @@ class ChainLaw:
         return len(self.log_start)
 
     @property
+    def start(self) -> NDArray:
+        """Probabilities of the first state."""
+        return np.exp(self.log_start)
+
+    @property
+    def transitions(self) -> NDArray:
+        """Transition matrix."""
+        return np.exp(self.log_transitions)
+
+    @property
     def n_hidden(self) -> int:
         """How many of the statistics are of the hidden path alone; they come first."""
         return self.n_states + self.n_states**2
@@ -104,15 +114,23 @@ class ChainLaw:
         """
         n, K = len(sequences), self.n_states
         cells = cells_of(sequences.starts, segments)
-        evidence = self.emission.log_likelihoods(sequences.values, self.parameters)
+        evidence, rows = self._evidence(sequences)
         start, transitions = np.exp(self.log_start), np.exp(self.log_transitions)
         tilts = None
         if tilt is not None:
+            if rows is not None:
+                evidence, rows = evidence[rows], None
             first, moves, emitted = self._parts(np.ascontiguousarray(tilt))
             flat = np.ascontiguousarray(emitted).reshape(n * segments, K, -1)
             self.emission.tilt(sequences.values, flat, cells, evidence)
             # A sequence starts in its first segment; the tilt of other first states is idle.
             tilts = np.ascontiguousarray(first[:, 0]), np.ascontiguousarray(moves)
+        sums = np.zeros((n * segments, K, self.emission.n_statistics))
+
+        def add(low: int, high: int, marginals: NDArray) -> None:
+            steps = slice(sequences.starts[low], sequences.starts[high])
+            self.emission.expect(sequences.values[steps], marginals[steps], cells[steps], sums)
+
         marginals, log_likelihoods, moves, uncertain = expect(
             start,
             transitions,
@@ -122,13 +140,13 @@ class ChainLaw:
             segments=segments,
             tilts=tilts,
             entropies=entropies,
+            rows=rows,
+            then=add,
         )
         out = np.zeros((n, segments, self.n_hidden + K * self.emission.n_statistics))
         out[:, 0, :K] = marginals[sequences.starts[:-1]]
         out[:, :, K : self.n_hidden] = moves.reshape(n, segments, -1)
-        emitted = np.zeros((n * segments, K, self.emission.n_statistics))
-        self.emission.expect(sequences.values, marginals, cells, emitted)
-        out[:, :, self.n_hidden :] = emitted.reshape(n, segments, -1)
+        out[:, :, self.n_hidden :] = sums.reshape(n, segments, -1)
         doubt = np.zeros((n, segments, self.n_hidden if entropies else 0))
         if entropies:
             first = marginals[sequences.starts[:-1]]
@@ -165,6 +183,14 @@ class ChainLaw:
         ours = self.pseudocount * hidden if self.pseudocount else 0.0
         return float(ours + self.emission.log_prior(self.parameters))
 
+    def _evidence(self, sequences: Sequences) -> tuple[NDArray, NDArray | None]:
+        """log p(x_t | k), and the row of it that a step has: steps with one symbol share a row."""
+        values = sequences.values
+        if values.dtype.kind != "i" or values.max() >= len(values):
+            return self.emission.log_likelihoods(values, self.parameters), None
+        symbols = np.append(np.arange(values.max() + 1), -1)  # unobserved steps have the last row
+        return self.emission.log_likelihoods(symbols, self.parameters), values
+
     def _parts(self, statistics: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         K, lead = self.n_states, statistics.shape[:-1]
         return (
@@ -178,6 +204,8 @@ def cells_of(starts: NDArray, segments: int) -> NDArray:
     """The cell of every step: sequence s, step t of T has cell s * segments + t * segments // T."""
     lengths = np.diff(starts)
     sequence = np.repeat(np.arange(len(lengths)), lengths)
+    if segments == 1:
+        return sequence
     step = np.arange(starts[-1]) - starts[sequence]
     return sequence * segments + step * segments // lengths[sequence]
 

@@ -64,7 +64,7 @@ def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=Fals
 
 def expect(
     start, transitions, log_likelihoods, starts,
-    n_threads=1, segments=1, tilts=None, entropies=False,
+    n_threads=1, segments=1, tilts=None, entropies=False, rows=None, then=None,
 ):  # fmt: skip
     """State marginals, and transitions by position in the sequence, of chains that may be tilted.
 
@@ -78,6 +78,11 @@ def expect(
         Added to the logarithms of `start` and, in each segment, of `transitions`.
     entropies : bool
         Whether to find the entropy terms; otherwise the last result is empty.
+    rows : ndarray of int of shape (T,), optional
+        The row of `log_likelihoods` that a step has, where many steps have the same; -1 is the
+        last one.
+    then : callable(low, high, marginals), optional
+        Called when sequences `low` to `high` are done, in their thread.
 
     Returns
     -------
@@ -89,17 +94,18 @@ def expect(
         As in :func:`regbayes.kernels.chain.smooth_scaled`.
     """
     return _smooth_all(
-        start, transitions, log_likelihoods, starts, n_threads, segments, False, tilts, entropies
-    )
+        start, transitions, log_likelihoods, starts, n_threads, segments, False,
+        tilts, entropies, rows, then,
+    )  # fmt: skip
 
 
 def _smooth_all(
     start, transitions, log_likelihoods, starts, n_threads, segments, causal,
-    tilts=None, entropies=False,
+    tilts=None, entropies=False, rows=None, then=None,
 ):  # fmt: skip
     n_sequences, n_states = len(starts) - 1, len(start)
     transitions = np.ascontiguousarray(transitions)
-    marginals = np.empty_like(log_likelihoods)
+    marginals = np.empty((starts[-1], n_states))
     log_probabilities = np.empty(n_sequences)
     shape = n_sequences, segments, n_states, n_states
     counts, terms = np.zeros(shape), np.zeros(shape if entropies else (n_sequences, 0, 0, 0))
@@ -118,7 +124,8 @@ def _smooth_all(
             log_transitions,
             first_tilts[low:high],
             move_tilts[low:high],
-            log_likelihoods[steps],
+            log_likelihoods[steps] if rows is None else log_likelihoods,
+            np.zeros(0, np.int64) if rows is None else rows[steps],
             starts[low : high + 1] - starts[low],
             causal,
             marginals[steps],
@@ -126,6 +133,8 @@ def _smooth_all(
             counts[low:high],
             terms[low:high],
         )
+        if then is not None:
+            then(low, high, marginals)
 
     _in_threads(work, starts, n_threads)
     return marginals, log_probabilities, counts, terms
@@ -182,7 +191,7 @@ def _tilted(log_start, log_transitions, first, moves, start, matrices):
 @kernel
 def _smooth(
     start, transitions, log_start, log_transitions, first_tilts, move_tilts, log_likelihoods,
-    starts, causal, marginals, log_probabilities, counts, entropies,
+    rows, starts, causal, marginals, log_probabilities, counts, entropies,
 ):  # fmt: skip
     n_states = start.shape[0]
     tilted = first_tilts.shape[0] > 0
@@ -193,11 +202,15 @@ def _smooth(
     transposed, ranked = np.empty_like(matrices), np.empty_like(transitions)
     order = np.empty(transitions.shape, dtype=np.int64)
     is_ranked = False
+    shared = rows.shape[0] > 0
+    table, units = np.empty_like(log_likelihoods), np.empty(len(log_likelihoods))
+    if shared:
+        scale_likelihoods(log_likelihoods, table, units)
     first_unit, unit = 0.0, 0.0
     for s in range(starts.shape[0] - 1):
         low, high = starts[s], starts[s + 1]
         n_steps = high - low
-        given, out = log_likelihoods[low:high], marginals[low:high]
+        out = marginals[low:high]
         moves, terms = counts[s], entropies[s]
         if tilted:
             first_unit, unit = _tilted(
@@ -209,14 +222,26 @@ def _smooth(
             for g in range(matrices.shape[0]):
                 transposed[g] = matrices[g].T
         likelihoods = room[:n_steps]
-        scale_likelihoods(given, likelihoods, shifts)
+        if shared:
+            for t in range(n_steps):
+                shifts[t] = units[rows[low + t]]
+                for k in range(n_states):
+                    likelihoods[t, k] = table[rows[low + t], k]
+        else:
+            scale_likelihoods(log_likelihoods[low:high], likelihoods, shifts)
         if filter_scaled(first, matrices, likelihoods, out, totals):
             log_probabilities[s] = first_unit + (n_steps - 1) * unit
+            product = 1.0
             for t in range(n_steps):
-                log_probabilities[s] += math.log(totals[t]) + shifts[t]
+                product *= totals[t]  # between 1e-280 and one: a logarithm is for many of them
+                if product < 1e-20 or t + 1 == n_steps:
+                    log_probabilities[s] += math.log(product)
+                    product = 1.0
+                log_probabilities[s] += shifts[t]
             if not causal:
                 smooth_scaled(matrices, transposed, likelihoods, totals, out, moves, terms)
             continue
+        given = log_likelihoods[rows[low:high]] if shared else log_likelihoods[low:high]
         if tilted:
             logs = log_transitions + move_tilts[s]
             log_first = log_start + first_tilts[s]

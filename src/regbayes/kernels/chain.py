@@ -112,20 +112,24 @@ def smooth_scaled(transitions, transposed, likelihoods, totals, filtered, moves,
     n_steps, n_states = filtered.shape
     n_matrices, n_segments = transitions.shape[0], moves.shape[0]
     back = np.ones(n_states)  # p(x_t+1..T | z_t) / p(x_t+1..T | x_1..t), at most 1 / filtered
-    ahead = np.empty(n_states)
+    held = 0  # steps whose moves are to be counted, four at once
+    rows, aheads = np.empty((4, n_states)), np.empty((4, n_states))
     logs = np.empty(n_states)
     for t in range(n_steps - 2, -1, -1):
         gain = 1.0 / totals[t + 1]
+        ahead = aheads[held]
         for j in range(n_states):
             ahead[j] = back[j] * likelihoods[t + 1, j] * gain
         row_times_matrix(ahead, transposed[t * n_matrices // n_steps], back)
         row = filtered[t]
         if n_segments > 0:
-            counts = moves[t * n_segments // n_steps]
+            segment = t * n_segments // n_steps
             for i in range(n_states):
-                if row[i] > 0.0:
-                    for j in range(n_states):
-                        counts[i, j] += row[i] * ahead[j]
+                rows[held, i] = row[i]
+            held += 1
+            if held == 4 or t == 0 or (t - 1) * n_segments // n_steps < segment:
+                _add_products(rows, aheads, held, moves[segment])
+                held = 0
         if entropies.shape[0] > 0:
             # p(j | i) = transitions[i, j] ahead[j] / back[i]: logarithms of states will do.
             terms = entropies[t * n_segments // n_steps]
@@ -153,6 +157,19 @@ def smooth_scaled(transitions, transposed, likelihoods, totals, filtered, moves,
                 if entropies.shape[0] > 0:
                     own = moves[s, i, j] * math.log(matrix[i, j]) if matrix[i, j] > 0.0 else 0.0
                     entropies[s, i, j] = matrix[i, j] * entropies[s, i, j] - own
+
+
+@fused_kernel
+def _add_products(rows, columns, n, out):
+    """Adds the outer products of the first n of four rows and columns, in one go through `out`."""
+    for r in range(n, 4):
+        rows[r] = columns[r] = 0.0
+    for i in range(out.shape[0]):
+        a, b, c, d = rows[0, i], rows[1, i], rows[2, i], rows[3, i]
+        for j in range(out.shape[1]):
+            out[i, j] += (a * columns[0, j] + b * columns[1, j]) + (
+                c * columns[2, j] + d * columns[3, j]
+            )
 
 
 @kernel

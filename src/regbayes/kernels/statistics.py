@@ -6,16 +6,23 @@ is unobserved and counts for nothing.
 
 import math
 
+import numpy as np
+
 from regbayes.kernels._jit import fused_kernel, kernel
 
 
 @kernel
 def add_symbols(codes, marginals, cells, out):
-    """out[cell, k, symbol] += p(z_t = k)."""
-    for t in range(codes.shape[0]):
+    """out[cell, k, symbol] += p(z_t = k); steps of a cell follow one another."""
+    n_steps, n_states = marginals.shape
+    sums = np.zeros((out.shape[2], n_states))  # of a cell, with states last
+    for t in range(n_steps):
         if codes[t] >= 0:
-            for k in range(marginals.shape[1]):
-                out[cells[t], k, codes[t]] += marginals[t, k]
+            for k in range(n_states):
+                sums[codes[t], k] += marginals[t, k]
+        if t + 1 == n_steps or cells[t + 1] != cells[t]:
+            out[cells[t]] += sums.T
+            sums[:] = 0.0
 
 
 @kernel

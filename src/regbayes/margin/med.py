@@ -4,8 +4,10 @@ w ~ N(0, I), margins with the prior c exp(-c (a - g)), g <= a. With multipliers 
 is  max sum_s a lam_s + log(1 - lam_s / c) - |sum_s lam_s y_s phi_s|^2 / 2,  0 <= lam < c
 (001, Eq. 19, whose printed form lacks the barrier), and the primal
     min |w|^2 / 2 + sum_s r(c u_s),  u_s = a - y_s w . phi_s,  r(v) = v - 1 - log v for v > 1,
-and 0 below. It is smooth and convex; lam_s = max(0, c - 1 / u_s). With many classes, every
-sample has a margin against each of the other classes: u_sk = a - (w_y - w_k) . phi_s.
+and 0 below. It is smooth and convex; lam_s = max(0, c - 1 / u_s) and w = sum_s lam_s y_s phi_s.
+With many classes, each has its weights, and every sample a margin against each of the other
+classes: u_sk = a - (w_y - w_k) . phi_s. Two classes then have w_1 = -w_0 = sum_s lam_s y_s phi_s,
+with the multipliers of the above for features sqrt(2) phi_s.
 """
 
 from __future__ import annotations
@@ -110,7 +112,14 @@ def solve(
         first.ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": max_iter, "ftol": tol * 1e-3, "gtol": tol * C, "maxcor": 20},
+        options={
+            "maxiter": max_iter,
+            "ftol": tol * 1e-3,
+            "gtol": tol * C,
+            "maxcor": 20,
+            # The way down to |w|^2 ends at walls of slope C, where a search takes long to stop.
+            "maxls": 100,
+        },
     )
     weights = found.x.reshape(shape)
     multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]

@@ -1,0 +1,583 @@
+"""MSS: slopes and tilted E-steps against sums over paths, what the margin does, its manners."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from regbayes.hmm import CategoricalHMM, finite
+from regbayes.margin import med
+from regbayes.scores import MaxMarginScore, SufficientStatisticsScore, max_margin
+from regbayes.scores import tilts as tilts_of
+from tests.chains.test_chains import Recorder
+from tests.enumeration.test_chain_statistics import (
+    KINDS,
+    enumerate_paths,
+    random_case,
+    statistics_of_paths,
+)
+from tests.mutants import mutant
+from tests.scores.test_fisher_learning import order_or_noise
+
+LENGTHS = (3, 1, 5, 2, 4, 4, 3, 2)
+CODES = np.array([0, 1, 1, 0, 0, 1, 1, 0])
+THREE = np.array([0, 2, 1, 2, 0, 0, 1, 1])
+SCALINGS = ["none", "length", "sqrt", "variance"]
+ALL = np.full(len(LENGTHS), -1)
+
+
+def make_problem(kind="symbols", n_laws=2, codes=CODES, segments=1, scaling="length", C=4.0, **to):
+    """Sequences, and laws of two states that have nothing to do with their classes."""
+    cases = [random_case(seed, kind, 2, "dense", LENGTHS, False) for seed in range(n_laws)]
+    given = cases[0][1], codes, codes.max() + 1, segments, scaling, C, to.pop("margin", 1.3), 1
+    return replace(max_margin.Problem(*given), **to), [case[0] for case in cases]
+
+
+def random_space(laws, seed=0, scale=0.3):
+    rng = np.random.default_rng(seed)
+    space = max_margin.untilted(laws)
+    return space._replace(tilts=scale * rng.standard_normal(space.tilts.shape))
+
+
+def paths_of(kind, problem, law, tilt, s):
+    """Mean and covariances of the statistics of a sequence, over all of its paths."""
+    values, starts = problem.batch.values, problem.batch.starts
+    here, segments = slice(starts[s], starts[s + 1]), problem.segments
+    evidence = law.emission.log_likelihoods(values, law.parameters)[here]
+    tilt = np.broadcast_to(tilt, (segments, tilt.shape[-1]))
+    mean, *_, q = enumerate_paths(kind, law, values[here], evidence, tilt, segments)
+    _, T = statistics_of_paths(kind, 2, values[here], segments)
+    centred = (T - mean).reshape(len(T), -1)
+    return mean, (centred * np.asarray(q, float)[:, None]).T @ centred
+
+
+class Fixed:
+    """A referee with one opinion."""
+
+    def __init__(self, problem, weights):
+        self.problem, self.weights = problem, weights
+
+    def judge(self, features):
+        problem = self.problem
+        scores = features @ self.weights.T
+        losses, multipliers = med.margin_terms(scores, problem.codes, problem.C, problem.margin)
+        return losses.sum(), med.pull(multipliers, problem.codes) @ self.weights
+
+
+# ------------------------------------------------------------------------------------ statistics
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("segments", [1, 2])
+def test_slopes_of_tilts_are_covariances_of_all_paths(kind, segments):
+    problem, laws = make_problem(kind, segments=segments)
+    space = random_space(laws)
+    raw = tilts_of.raw_scores(*space, problem.batch, segments)
+    directions = np.random.default_rng(1).standard_normal(raw.shape)
+    directions[2] = directions[4, 0] = 0.0  # they have nothing to say
+    found = tilts_of.slope_of_tilts(*space, problem.batch, directions, raw, 1)
+    expected = np.zeros_like(found)
+    for i, law in enumerate(laws):
+        for s in range(len(LENGTHS)):
+            mean, covariance = paths_of(kind, problem, law, space.tilts[i], s)
+            np.testing.assert_allclose(raw[s, i], mean, atol=1e-10)
+            along = (covariance @ directions[s, i].ravel()).reshape(segments, -1)
+            expected[i] += along.sum(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    none = tilts_of.slope_of_tilts(*space, problem.batch, np.zeros_like(raw), raw, 1)
+    assert not none.any()
+
+
+def test_features_have_unit_size_and_a_constant():
+    problem, laws = make_problem(scaling="variance")
+    view = max_margin.look(problem, max_margin.untilted(laws))
+    assert view.raw.shape == (8, 2, 1, len(laws[0].names))
+    n_features = view.scaler.kept.sum()
+    assert view.features.shape == (8, n_features + 1)
+    assert (view.features[:, -1] == 1).all()
+    squares = np.sum(view.features[:, :-1] ** 2, axis=1)
+    np.testing.assert_allclose(squares.mean(), 1.0)
+    np.testing.assert_allclose(view.features[:, :-1].mean(axis=0), 0.0, atol=1e-12)
+
+
+def with_tilts(problem, laws, tilts, scaler):
+    """The features under other tilts, in the same units."""
+    raw = tilts_of.raw_scores(laws, tilts, problem.batch, problem.segments).reshape(8, -1)
+    return max_margin.with_constant(scaler(raw, problem.batch.sizes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize(("n_laws", "segments", "codes"), [(1, 2, CODES), (2, 1, THREE)])
+def test_slope_is_that_of_differences(kind, scaling, n_laws, segments, codes):
+    """With the classifiers, and centres and units of the features, as they are."""
+    problem, laws = make_problem(kind, n_laws, codes, segments, scaling)
+    space = random_space(laws)
+    view = max_margin.look(problem, space)
+    rng = np.random.default_rng(0)
+    shape = problem.n_classes, view.features.shape[1]
+    referee = Fixed(problem, rng.standard_normal(shape))
+    loss, slope = max_margin.loss_and_slope(problem, space, referee)
+    assert loss > 1
+    assert slope.shape == space.tilts.shape
+
+    def at(direction, step):
+        tilts = space.tilts + step * direction
+        return referee.judge(with_tilts(problem, laws, tilts, view.scaler))[0]
+
+    np.testing.assert_allclose(at(0.0, 0.0), loss, rtol=1e-12)
+    every = np.eye(space.tilts.size).reshape(-1, *space.tilts.shape)
+    for direction in [*rng.permutation(every)[:6], *rng.standard_normal((4, *slope.shape))]:
+        first, second = ((at(direction, h) - at(direction, -h)) / (2 * h) for h in (1e-4, 2e-4))
+        expected = (4 * first - second) / 3
+        found = np.sum(slope * direction)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(slope).max())
+
+
+# ----------------------------------------------------------------------------------------- folds
+
+
+def test_referees_did_not_see_the_samples_that_they_judge():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 8)
+    problem, _ = make_problem()
+    problem = replace(problem, codes=codes, n_classes=3)
+    features = max_margin.with_constant(rng.standard_normal((24, 4)))
+    referee = max_margin.Referee(problem, 4, seed=3)
+    loss, pull = referee.judge(features)
+    judged = np.concatenate([fold for _, fold in referee.folds])
+    assert sorted(judged) == list(range(24))
+    total = 0.0
+    for (rest, fold), weights in zip(referee.folds, referee.weights):
+        assert not set(rest) & set(fold)
+        assert np.bincount(codes[fold]).tolist() == [2, 2, 2]
+        expected = med.solve(features[rest], codes[rest], 3, problem.C, problem.margin).weights
+        np.testing.assert_allclose(weights, expected, atol=0.01)
+        scores = features[fold] @ weights.T
+        losses, multipliers = med.margin_terms(scores, codes[fold], problem.C, problem.margin)
+        total += losses.sum()
+        np.testing.assert_allclose(pull[fold], med.pull(multipliers, codes[fold]) @ weights)
+    np.testing.assert_allclose(loss, total)
+
+    moved = features.copy()
+    moved[referee.folds[1][1]] += 10.0
+    again = max_margin.Referee(problem, 4, seed=3)
+    again.judge(moved)
+    np.testing.assert_array_equal(again.weights[1], referee.weights[1])
+    assert not np.array_equal(again.weights[0], referee.weights[0])
+
+
+def test_referees_start_from_their_last_opinion():
+    rng = np.random.default_rng(0)
+    codes = np.arange(40) % 2
+    problem = replace(make_problem()[0], codes=codes)
+    features = max_margin.with_constant(rng.standard_normal((40, 6)) + codes[:, None])
+    referee = max_margin.Referee(problem, 2, seed=0)
+    first = referee.judge(features)[0]
+    before = [weights.copy() for weights in referee.weights]
+    for _ in range(3):  # where it is, there is little to gain
+        again = referee.judge(features)[0]
+    np.testing.assert_allclose(again, first, rtol=1e-2)
+    for old, new in zip(before, referee.weights):
+        np.testing.assert_allclose(old, new, atol=0.02)
+    fewer = features[:, 1:]  # a feature no longer varies: all start anew
+    cold = max_margin.Referee(problem, 2, seed=0)
+    assert referee.judge(fewer)[0] == cold.judge(fewer)[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_class_may_be_smaller_than_the_folds():
+    problem = replace(make_problem()[0], codes=np.array([0] * 5 + [1]), n_classes=2)
+    features = max_margin.with_constant(np.random.default_rng(0).standard_normal((6, 3)))
+    for n_folds in (2, 4, 50):
+        referee = max_margin.Referee(problem, n_folds, seed=0)
+        assert len(referee.folds) == min(n_folds, 5)
+        loss, pull = referee.judge(features)
+        assert np.isfinite(loss)
+        assert np.isfinite(pull).all()
+
+
+# -------------------------------------------------------------------------------------- descent
+
+
+def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
+    """Under a constant slope every step has the same size; the mean forgets the first ones."""
+    problem, laws = make_problem()
+    space = max_margin.untilted(laws)
+    slope = np.random.default_rng(0).standard_normal(space.tilts.shape)
+    slope[0, 0] = 0.0
+    seen = []
+
+    def judge(problem, space, referee):
+        seen.append(referee)
+        return 100.0 - len(seen), slope
+
+    monkeypatch.setattr(max_margin, "loss_and_slope", judge)
+    rng = np.random.default_rng(0)
+    found, losses = max_margin.descend(problem, space, 15, 0.05, 2, 3, 5, rng)
+    mean = 0.0
+    for t in range(1, 16):
+        mean += max(0.1, 1 / t) * (-0.05 * t - mean)
+    np.testing.assert_allclose(found.tilts, mean * np.sign(slope), atol=1e-12)
+    assert losses.tolist() == list(range(99, 84, -1))
+    assert len(set(map(id, seen))) == 3  # they take turns
+    assert [id(r) for r in seen[:3]] == [id(r) for r in seen[3:6]]
+    assert not space.tilts.any()  # what was given is as it was
+
+
+@pytest.mark.parametrize(("n_referees", "patience"), [(1, 3), (3, 4)])
+def test_descent_ends_when_the_loss_has_not_fallen(monkeypatch, n_referees, patience):
+    problem, laws = make_problem()
+    space = max_margin.untilted(laws)
+    falling = 10
+    trace = []
+
+    def judge(problem, space, referee):
+        trace.append(max(100.0 - len(trace), 100.0 - falling + 1))
+        return trace[-1], np.ones_like(space.tilts)
+
+    monkeypatch.setattr(max_margin, "loss_and_slope", judge)
+    rng = np.random.default_rng(0)
+    given = problem, space, 100, 0.05, 2, n_referees, patience, rng
+    _, losses = max_margin.descend(*given)
+    # The mean over the referees is the lowest when all of them have seen the bottom.
+    assert len(losses) == falling + n_referees - 1 + patience
+    trace.clear()
+    _, losses = max_margin.descend(*given, tell=lambda: len(trace) == 4)
+    assert len(losses) == 4
+
+
+# ------------------------------------------------------------------------------------------- EM
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scaling", ["none", "length"])
+@pytest.mark.parametrize(
+    ("segments", "strength", "most", "owners"),
+    [(1, 1.0, 3.0, CODES), (2, 0.5, 3.0, ALL), (1, 1.0, 0.02, CODES)],
+)
+def test_em_step_is_that_of_all_paths(kind, scaling, segments, strength, most, owners):
+    """Algorithm 1 as defined: Q(h) ∝ P(x, h) exp(lambda y w . phi(x, h)), then the M-step."""
+    problem, laws = make_problem(kind, segments=segments, scaling=scaling, C=2.0)
+    space = max_margin.untilted(laws)
+    view = max_margin.look(problem, space)
+    sizes = np.array(LENGTHS)
+    per_sample = np.ones(8) if scaling == "none" else 1 / sizes
+    solved = med.solve(view.features, CODES, 2, 2.0, 1.3)
+    w = (solved.weights[1] - solved.weights[0])[:-1]
+    lam = solved.multipliers.sum(axis=1)
+    assert (lam > 0).any()
+    flat = np.zeros(view.raw[0].size)  # d (w . features) / d (statistics per sample)
+    flat[view.scaler.kept] = w / view.scaler.unit / np.sqrt(len(w))
+    by_law = flat.reshape(view.raw.shape[1:])
+    found = max_margin.em_step(problem, owners, strength, most, space)
+    bounded = False
+    for i, law in enumerate(laws):
+        totals = 0.0
+        for s in range(8):
+            tilt = strength * lam[s] * (1 if CODES[s] else -1) * per_sample[s] * by_law[i]
+            bounded |= bool(np.abs(tilt).max() > most)
+            if owners[s] in (i, -1):
+                mean, _ = paths_of(kind, problem, law, np.clip(tilt, -most, most), s)
+                totals = totals + mean.sum(axis=0)
+        expected = law.maximize(totals)
+        np.testing.assert_allclose(
+            found.laws[i].natural(), expected.natural(), rtol=1e-6, atol=1e-6
+        )
+        plain = law.maximize(law.expect(problem.batch).statistics.sum(axis=(0, 1)))
+        assert np.abs(found.laws[i].natural() - plain.natural()).max() > 1e-3
+    assert bounded == (most < 1)
+    assert not found.tilts.any()
+
+
+@pytest.mark.parametrize("owners", [CODES, ALL], ids=["own class", "all"])
+@pytest.mark.parametrize("segments", [1, 3])
+def test_em_without_margins_is_baum_welch(owners, segments):
+    problem, laws = make_problem(segments=segments, C=1.0, margin=1.0)  # no multiplier above zero
+    found = max_margin.em_step(problem, owners, 1.0, 3.0, max_margin.untilted(laws))
+    for i, law in enumerate(laws):
+        own = problem.batch.take((owners == i) | (owners == -1))
+        state = finite.evaluate(law, own, 1)
+        expected = finite.step(own, 1, np.random.default_rng(0), state).law
+        np.testing.assert_allclose(found.laws[i].natural(), expected.natural(), atol=1e-10)
+
+
+def margins_of_em(module, seed, n_rounds=6):
+    """Mean margins under the best classifiers of untilted features, round by round; its losses."""
+    X, y = order_or_noise(80, 0)
+    model = CategoricalHMM(2, random_state=seed)
+    batch = model.read(X, reset=True)
+    problem = module.Problem(batch, y, 2, 1, "sqrt", 5.0, 1.0, 1)
+    space, margins, losses = module.untilted([model.learn(batch)]), [], []
+    for _ in range(n_rounds):
+        features = module.look(problem, space).features
+        found = med.solve(features, y, 2, 5.0)
+        scores = features @ (found.weights[1] - found.weights[0])
+        margins.append(np.mean(np.where(y == 1, scores, -scores)))
+        losses.append(found.loss)
+        space = module.em_step(problem, np.full(len(y), -1), 0.3, 3.0, space)
+    return np.array(margins), np.array(losses)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_em_makes_margins_larger_and_the_printed_sign_smaller(seed, tmp_path):
+    """001, Eq. 15 has the signs of the dual objective: its tilt is the wrong way round."""
+    name = "regbayes.scores.max_margin"
+    change = "strength * directions(problem, view, pull)"
+    printed = mutant((name,), name, change, f"-{change}", tmp_path)
+    margins, losses = margins_of_em(max_margin, seed)
+    wrong_margins, wrong_losses = margins_of_em(printed, seed)
+    assert margins[0] == wrong_margins[0]
+    assert (np.diff(margins) > 0).all()
+    assert (np.diff(wrong_margins) < 0).all()
+    assert margins[-1] > 1.3 * margins[0]
+    assert wrong_margins[-1] < 0.8 * margins[0]
+    assert losses[-1] < 0.9 * losses[0]
+    assert wrong_losses[-1] > 1.05 * losses[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tilt_of_the_right_sign_moves_margins_up(kind):
+    """Sample by sample, in the E-step: E_q[y w . phi] grows by its variance, for any w."""
+    problem, laws = make_problem(kind, n_laws=1, scaling="none")
+    view = max_margin.look(problem, max_margin.untilted(laws))
+    rng = np.random.default_rng(0)
+    pull = rng.standard_normal(view.features.shape)  # lambda_t y_t w
+    for sign in (1, -1):
+        tilt = sign * max_margin.directions(problem, view, pull)
+        tilted = laws[0].expect(problem.batch, tilt[:, 0]).statistics[:, None]
+        change = (
+            max_margin.with_constant(view.scaler(tilted.reshape(8, -1), problem.batch.sizes))
+            - view.features
+        )
+        gains = sign * np.sum(pull * change, axis=1)
+        assert (gains >= -1e-12).all()
+        assert (gains > 1e-4).sum() >= 6
+
+
+# ------------------------------------------------------------------------------------ estimator
+
+
+def hmm(seed=0, **options):
+    return CategoricalHMM(2, random_state=seed, **options)
+
+
+def accuracy(scores, data, new):
+    return make_pipeline(scores, LinearSVC()).fit(*data).score(*new)
+
+
+def test_a_margin_finds_what_likelihood_does_not():
+    """Two states go to what is loud; the order of a's and b's, which tells the classes, is not."""
+    data, new = order_or_noise(80, 0), order_or_noise(200, 100)
+    plain = accuracy(SufficientStatisticsScore(hmm(), per_class=False), data, new)
+    for multi_class in ("joint", "ovr"):
+        scores = MaxMarginScore(
+            hmm(), per_class=False, multi_class=multi_class, n_iter=25, random_state=0
+        )
+        assert accuracy(scores, data, new) > plain + 0.2
+        assert len(scores.losses_) == (2 if multi_class == "ovr" else 1)
+        for losses in scores.losses_:
+            assert losses[-4:].mean() < 0.6 * losses[:4].mean()
+
+
+def test_em_finds_it_too():
+    """From where it sees something of it, and with steps that are small."""
+    data, new = order_or_noise(80, 0), order_or_noise(200, 100)
+    plain = accuracy(SufficientStatisticsScore(hmm(1), per_class=False), data, new)
+    scores = MaxMarginScore(hmm(1), per_class=False, solver="em", n_iter=10, strength=0.3)
+    assert accuracy(scores, data, new) > plain + 0.1
+    assert scores.losses_ == []
+    assert not scores.tilts_.any()
+
+
+@pytest.mark.parametrize("multi_class", ["joint", "ovr"])
+@pytest.mark.parametrize("segments", [1, 2])
+def test_without_a_margin_it_is_the_plain_space(multi_class, segments):
+    """With C times the margin at most one, no sample pulls; a vanishing rate gets nowhere."""
+    X, y = order_or_noise(20, 0)
+    plain = SufficientStatisticsScore(hmm(), True, segments)
+    expected = plain.fit_transform(X, y)
+    shared = {"multi_class": multi_class, "n_iter": 3, "random_state": 0}
+    idle = MaxMarginScore(hmm(), True, segments, C=0.5, **shared)
+    np.testing.assert_array_equal(idle.fit_transform(X, y), expected)
+    assert idle.get_feature_names_out().tolist() == plain.get_feature_names_out().tolist()
+    slow = MaxMarginScore(hmm(), True, segments, rate=1e-12, **shared)
+    np.testing.assert_allclose(slow.fit_transform(X, y), expected, atol=1e-8)
+    assert slow.tilts_.any()
+    quick = MaxMarginScore(hmm(), True, segments, **shared)
+    assert np.abs(quick.fit_transform(X, y)[:, :5] - expected[:, :5]).max() > 1e-3
+
+
+def test_scores_are_those_of_the_tilted_laws():
+    """Raw scores and names, of training and of new sequences alike: no label is asked for."""
+    X, y = order_or_noise(20, 0)
+    new, _ = order_or_noise(5, 1)
+    scores = MaxMarginScore(hmm(), segments=2, n_iter=5, scaling="none", random_state=0).fit(X, y)
+    assert scores.tilts_.shape == (2, len(scores.laws_[0].names))
+    assert scores.tilts_.any()
+    by_name = dict(zip(scores.get_feature_names_out(), scores.transform(new).T, strict=True))
+    batch = scores.model_.read(new)
+    for c, (law, tilt) in enumerate(zip(scores.laws_, scores.tilts_)):
+        each = np.broadcast_to(tilt, (5, 2, len(tilt)))
+        found = law.expect(batch, each, 2, entropies=True)
+        for s in range(2):
+            for i, name in enumerate(law.names):
+                expected = found.statistics[:, s, i]
+                np.testing.assert_array_equal(by_name.get(f"{c}[{s}]|{name}", expected), expected)
+            for i, name in enumerate(law.names[: law.n_hidden]):
+                expected = found.entropies[:, s, i]
+                column = by_name.get(f"{c}[{s}]|entropy({name})", expected)
+                np.testing.assert_array_equal(column, expected)
+
+
+@pytest.mark.parametrize("solver", ["gradient", "em"])
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("multi_class", ["joint", "ovr"])
+def test_every_problem_has_its_laws(solver, per_class, multi_class):
+    X, y = order_or_noise(24, 0)
+    y = np.array(["x", "y", "z"])[(y + (np.arange(24) >= 12)) % 3]
+    options = {"per_class": per_class, "multi_class": multi_class, "solver": solver}
+    scores = MaxMarginScore(hmm(n_iter=5), n_iter=3, random_state=0, **options)
+    found = scores.fit_transform(X, y)
+    np.testing.assert_array_equal(scores.transform(X), found)
+    assert scores.classes_.tolist() == ["x", "y", "z"]
+    owners = ["x", "y", "z"] if per_class or multi_class == "ovr" else ["all"]
+    assert len(scores.laws_) == len(scores.tilts_) == len(owners)
+    names = scores.get_feature_names_out()
+    assert found.shape == (24, len(names)) == (24, len(set(names)))
+    assert {name.split("|")[0] for name in names} == set(owners)
+    if solver == "gradient":
+        assert len(scores.losses_) == (3 if multi_class == "ovr" else 1)
+        assert scores.tilts_.any(axis=1).all()
+
+
+def test_a_law_of_its_own_learns_from_its_class():
+    """By EM, one against the rest: the others' sequences are in the margin, not in the M-step."""
+    X, y = order_or_noise(20, 0)
+    scores = MaxMarginScore(
+        hmm(), multi_class="ovr", solver="em", C=0.5, n_iter=2, scaling="none"
+    ).fit(X, y)
+    batch = scores.model_.read(X)
+    for c in range(2):
+        own = batch.take(y == c)
+        law = scores.model_.learn(own)
+        for _ in range(2):
+            law = law.maximize(law.expect(own).statistics.sum(axis=(0, 1)))
+        np.testing.assert_allclose(scores.laws_[c].natural(), law.natural(), atol=1e-8)
+
+
+def test_one_against_the_rest_is_a_problem_of_two_classes():
+    X, y = order_or_noise(24, 0)
+    y = (y + (np.arange(24) >= 12)) % 3
+    shared = {"per_class": False, "solver": "em", "n_iter": 2}
+    scores = MaxMarginScore(hmm(), multi_class="ovr", **shared).fit(X, y)
+    for c, law in enumerate(scores.laws_):
+        alone = MaxMarginScore(hmm(), **shared).fit(X, y == c)
+        np.testing.assert_allclose(law.natural(), alone.laws_[0].natural(), atol=1e-9)
+    gradient = {"per_class": False, "n_iter": 4, "random_state": 0}
+    one = MaxMarginScore(hmm(), multi_class="ovr", **gradient).fit(X, y)
+    alone = MaxMarginScore(hmm(), **gradient).fit(X, y == 0)  # the first has the same splits
+    np.testing.assert_allclose(one.tilts_[0], alone.tilts_[0], atol=1e-9)
+    np.testing.assert_allclose(one.losses_[0], alone.losses_[0])
+
+
+def test_patience():
+    X, y = order_or_noise(20, 0)
+    shared = {"n_iter": 60, "n_referees": 2, "random_state": 0}
+    hasty = MaxMarginScore(hmm(), rate=2.0, patience=2, **shared).fit(X, y)
+    assert len(hasty.losses_[0]) < 60
+    means = np.convolve(hasty.losses_[0], [0.5, 0.5], mode="valid")
+    assert means[-3] <= means[-2:].min()
+    assert all(means[i] > means[i + 1 : i + 3].min() for i in range(len(means) - 3))
+
+
+def test_one_sequence_for_each_class_leaves_nothing_to_judge():
+    X, y = [list("abab"), list("bbaa"), list("ccb")], [0, 1, 2]
+    scores = MaxMarginScore(hmm(), random_state=0)
+    found = scores.fit_transform(X, y)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found, SufficientStatisticsScore(hmm()).fit_transform(X, y))
+    more = MaxMarginScore(hmm(), random_state=0, n_iter=3).fit_transform(
+        [*X, list("ccbc")], [*y, 2]
+    )
+    assert np.isfinite(more).all()
+    for solver in ("gradient", "em"):
+        ovr = MaxMarginScore(hmm(), multi_class="ovr", solver=solver, n_iter=2, random_state=0)
+        assert np.isfinite(ovr.fit_transform(X, y)).all()
+
+
+@pytest.mark.parametrize("solver", ["gradient", "em"])
+def test_seeds_decide_and_threads_do_not(solver):
+    X, y = order_or_noise(30, 0)
+
+    def fit(**options):
+        scores = MaxMarginScore(hmm(n_iter=10), solver=solver, n_iter=4, **options)
+        return scores.fit_transform(X, y)
+
+    first = fit(random_state=0)
+    np.testing.assert_array_equal(fit(random_state=0), first)
+    for n_jobs in (2, 3):
+        np.testing.assert_array_equal(fit(random_state=0, n_jobs=n_jobs), first)
+    if solver == "gradient":  # which has splits to draw
+        assert not np.array_equal(fit(random_state=1), first)
+    scores = MaxMarginScore(hmm(n_iter=10), solver=solver, n_iter=4, random_state=0).fit(X, y)
+    for copied in (pickle.loads(pickle.dumps(scores)), clone(scores).fit(X, y)):
+        np.testing.assert_array_equal(copied.transform(X), first)
+
+
+@pytest.mark.parametrize("solver", ["gradient", "em"])
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_callbacks_hear_of_every_problem_and_round(solver, method):
+    X, y = order_or_noise(12, 0)
+    recorder = Recorder()
+    options = {"solver": solver, "multi_class": "ovr", "n_iter": 3, "random_state": 0}
+    scores = MaxMarginScore(hmm(), callbacks=[recorder], **options)
+    getattr(scores, method)(X, y)
+    assert recorder.heard == recorder.expected(n_chains=2, n_sweeps=6)
+    assert not hasattr(scores, "_skl_callbacks")
+
+
+@pytest.mark.parametrize("solver", ["gradient", "em"])
+def test_a_callback_may_end_a_problem_early(solver):
+    X, y = order_or_noise(12, 0)
+    recorder = Recorder(stop_chain=0, after=2)
+    shared = {"solver": solver, "multi_class": "ovr", "random_state": 0}
+    scores = MaxMarginScore(hmm(), callbacks=[recorder], n_iter=4, **shared).fit(X, y)
+    assert recorder.heard["end", "sweep"] == 6
+    assert [len(losses) for losses in scores.losses_] == ([2, 4] if solver == "gradient" else [])
+    full = MaxMarginScore(hmm(), n_iter=4, **shared).fit(X, y)
+    np.testing.assert_array_equal(scores.laws_[1].natural(), full.laws_[1].natural())
+    np.testing.assert_array_equal(scores.tilts_[1], full.tilts_[1])
+
+
+def test_verbose_shows_a_progress_bar(capsys):
+    X, y = order_or_noise(8, 0)
+    MaxMarginScore(hmm(), n_iter=2, random_state=0, verbose=True).fit(X, y)
+    shown = capsys.readouterr().out
+    assert "MaxMarginScore - fit" in shown
+    assert "100%" in shown
+    MaxMarginScore(hmm(), n_iter=2, random_state=0).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 0}, "'C' parameter"),
+        ({"margin": -1}, "'margin' parameter"),
+        ({"solver": "sgd"}, "'solver' parameter"),
+        ({"multi_class": "ovo"}, "'multi_class' parameter"),
+        ({"n_folds": 1}, "'n_folds' parameter"),
+        ({"strength": 0}, "'strength' parameter"),
+        ({"scaling": "log"}, "'scaling' parameter"),
+    ],
+)
+def test_errors_name_the_culprit(options, message):
+    X, y = order_or_noise(4, 0)
+    for method in ("fit", "fit_transform"):
+        with pytest.raises(ValueError, match=message):
+            getattr(MaxMarginScore(hmm(), **options), method)(X, y)
