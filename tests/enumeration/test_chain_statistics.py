@@ -262,7 +262,7 @@ def test_names_say_which_statistic_is_which():
     law, sequences, _ = random_case(3, "full", 2, "left to right", [1], False)
     (x, y), found = sequences.values[0], law.expect(sequences).statistics[0, 0]
     said = {name: value for name, value in zip(law.names, found, strict=True) if value}
-    expected = {"first:0": 1, "0:1": 1, "0:x0": x, "0:x1": y}
+    expected = {"first:0": 1, "0:steps": 1, "0:x0": x, "0:x1": y}
     expected |= {"0:x0*x0": x * x, "0:x1*x0": x * y, "0:x1*x1": y * y}
     assert said == pytest.approx(expected)
     law, sequences, _ = random_case(3, "diagonal", 2, "left to right", [1], False)

@@ -276,18 +276,26 @@ def row_times_matrix(values, matrix, out):
     """
     n = values.shape[0]
     m = out.shape[0]
-    for j in range(m):
-        out[j] = 0.0
-    i = 0
-    while i + 4 <= n:
+    i = n % 4  # the rows that are left over go first, and take the place of zeros
+    if i == 0:
+        for j in range(m):
+            out[j] = 0.0
+    elif i == 1:
+        a = values[0]
+        for j in range(m):
+            out[j] = a * matrix[0, j]
+    elif i == 2:
+        a, b = values[0], values[1]
+        for j in range(m):
+            out[j] = a * matrix[0, j] + b * matrix[1, j]
+    else:
+        a, b, c = values[0], values[1], values[2]
+        for j in range(m):
+            out[j] = (a * matrix[0, j] + b * matrix[1, j]) + c * matrix[2, j]
+    while i < n:
         a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
         for j in range(m):
             out[j] += (a * matrix[i, j] + b * matrix[i + 1, j]) + (
                 c * matrix[i + 2, j] + d * matrix[i + 3, j]
             )
         i += 4
-    while i < n:
-        a = values[i]
-        for j in range(m):
-            out[j] += a * matrix[i, j]
-        i += 1
