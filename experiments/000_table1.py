@@ -152,9 +152,9 @@ def parkinsons(options: Options) -> None:
         "The paper reports 88.9 ± 1.5 and 85.1 ± 1.3 for GiSVM. Recordings of one subject fall "
         "on both sides of a random fold, so a model is rewarded for recognising subjects, which is "
         "what the nearest neighbour does. The table by subject tells how much of this carries over "
-        "to a person not seen before. GiSVM and iSVM have the same grid. On the folds its settings "
-        "were made on GiSVM had 92.8 / 90.4, level with the RBF SVM; on these it is behind, and "
-        "the paper's own form of it (no pooling, full covariance) level.",
+        "to a person not seen before. GiSVM and iSVM have the same grid. Its settings were "
+        "made on other folds; on these GiSVM is behind the RBF SVM, and the paper's own form of it "
+        "(no pooling, full covariance) level.",
     )
     table(
         "by_subject",
@@ -203,8 +203,8 @@ def protein(options: Options) -> None:
         "protein",
         "published split",
         published,
-        f"The standard deviation is over three seeds on the one published split. {features} A "
-        "forest of one seed in an earlier trial had 50.4 / 45.6. Tried without a clear gain: full "
+        f"The standard deviation is over three seeds on the one published split. {features} "
+        "Tried without a clear gain: full "
         "covariance, stronger and weaker weight priors, more and longer chains, power transforms, "
         "principal components and discriminant projections, softer votes. 49 of the 383 test "
         "proteins are copies of a training protein. GiSVM's defaults, grids and number of chains "
