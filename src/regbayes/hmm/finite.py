@@ -106,7 +106,8 @@ class ChainLaw:
         Parameters
         ----------
         sequences : Sequences
-        tilt : ndarray of shape (n_sequences, segments, n_statistics), optional
+        tilt : ndarray, optional
+            Of shape (n_sequences, segments, n_statistics), or one that broadcasts to it.
         segments : int
             Statistics by position: parts of equal length, of every sequence.
         entropies : bool
@@ -117,10 +118,11 @@ class ChainLaw:
         evidence, rows = self._evidence(sequences)
         start, transitions = np.exp(self.log_start), np.exp(self.log_transitions)
         tilts = None
-        if tilt is not None:
+        if tilt is not None and tilt.any():
             if rows is not None:
                 evidence, rows = evidence[rows], None
-            first, moves, emitted = self._parts(np.ascontiguousarray(tilt))
+            each = np.broadcast_to(tilt, (n, segments, len(self.natural())))
+            first, moves, emitted = self._parts(np.ascontiguousarray(each))
             flat = np.ascontiguousarray(emitted).reshape(n * segments, K, -1)
             self.emission.tilt(sequences.values, flat, cells, evidence)
             # A sequence starts in its first segment; the tilt of other first states is idle.

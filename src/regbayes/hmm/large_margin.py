@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from regbayes.data import Sequences
 from regbayes.hmm.emissions import DiagonalEmission
-from regbayes.hmm.finite import ChainLaw, Expected
+from regbayes.hmm.finite import ChainLaw
 
 # The hinge's corner is a parabola over this share of the margin: L-BFGS wants a gradient.
 ROUNDED = 0.1
@@ -58,7 +58,8 @@ class Solution(NamedTuple):
 def objective(model: Model, tilts: NDArray) -> tuple[float, NDArray]:
     """The objective and its gradient."""
     found = [
-        tilted(law, model.sequences, tilt, model.n_threads) for law, tilt in zip(model.laws, tilts)
+        law.expect(model.sequences, tilt, n_threads=model.n_threads)
+        for law, tilt in zip(model.laws, tilts)
     ]
     sizes = model.sequences.sizes
     scores = np.column_stack([each.log_likelihoods for each in found])
@@ -105,15 +106,10 @@ def scores(
 ) -> NDArray:
     """F_c(x) / T, of shape (n_sequences, n_classes)."""
     found = [
-        tilted(law, sequences, tilt, n_threads).log_likelihoods for law, tilt in zip(laws, tilts)
+        law.expect(sequences, tilt, n_threads=n_threads).log_likelihoods
+        for law, tilt in zip(laws, tilts)
     ]
     return np.maximum(np.column_stack(found) / sequences.sizes[:, None], IMPOSSIBLE)
-
-
-def tilted(law: ChainLaw, sequences: Sequences, tilt: NDArray, n_threads: int = 1) -> Expected:
-    """Log normalisers and their gradients, the statistics, of all sequences under one tilt."""
-    everywhere = np.broadcast_to(tilt, (len(sequences), 1, len(tilt)))
-    return law.expect(sequences, tilt=everywhere, n_threads=n_threads)
 
 
 def gaps_to_rivals(scores: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:

@@ -18,7 +18,6 @@ from regbayes import chains
 from regbayes.scores import max_margin, spaces
 from regbayes.scores._maps import _COUNT, _ScoreMap
 from regbayes.scores.protocol import Expected, Law
-from regbayes.scores.tilts import expect_tilted
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -261,6 +260,6 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         return 40 if self.solver == "gradient" else 3
 
     def _expect(self, index: int, batch: Any) -> Expected:
-        return expect_tilted(
-            self.laws_[index], self.tilts_[index], batch, self.segments, True, self._n_threads
+        return self.laws_[index].expect(
+            batch, self.tilts_[index], self.segments, True, self._n_threads
         )

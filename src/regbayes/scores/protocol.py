@@ -59,7 +59,10 @@ class Law(Protocol):
         entropies: bool = False,
         n_threads: int = 1,
     ) -> Expected:
-        """Posterior statistics, by position in the sample, under a tilt if there is one."""
+        """Posterior statistics, by position in the sample, under a tilt if there is one.
+
+        The tilt broadcasts to (n_samples, segments, n_statistics).
+        """
 
     def gradient(self, statistics: NDArray) -> NDArray:
         """d log p / d theta from posterior statistics."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regbayes.scores.protocol import Expected, Law
+from regbayes.scores.protocol import Law
 
 # A difference moves log-probabilities by this, times the root of the length: about nine digits of
 # a covariance are right, for sequences of five steps and of a thousand. No potential moves by more
@@ -15,27 +15,12 @@ from regbayes.scores.protocol import Expected, Law
 _STEP = 1e-4
 
 
-def expect_tilted(
-    law: Law,
-    tilt: NDArray,
-    batch: Any,
-    segments: int = 1,
-    entropies: bool = False,
-    n_threads: int = 1,
-) -> Expected:
-    """What a law makes of samples under one tilt, (n_statistics,), for all."""
-    if not tilt.any():
-        return law.expect(batch, None, segments, entropies, n_threads)
-    each = np.broadcast_to(tilt, (len(batch), segments, len(tilt)))
-    return law.expect(batch, each, segments, entropies, n_threads)
-
-
 def raw_scores(
     laws: list[Law], tilts: NDArray, batch: Any, segments: int = 1, n_threads: int = 1
 ) -> NDArray:
     """E[T | x] under tilted laws, of shape (n_samples, n_laws, segments, n_statistics)."""
     each = [
-        expect_tilted(law, tilt, batch, segments, n_threads=n_threads).statistics
+        law.expect(batch, tilt, segments, n_threads=n_threads).statistics
         for law, tilt in zip(laws, tilts)
     ]
     return np.stack(each, axis=1)
