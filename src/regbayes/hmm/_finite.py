@@ -193,13 +193,13 @@ class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator):
     def start_(self) -> NDArray:
         """Probabilities of the first state."""
         check_is_fitted(self, "law_")
-        return np.exp(self.law_.log_start)
+        return self.law_.start
 
     @property
     def transitions_(self) -> NDArray:
         """Transition matrix."""
         check_is_fitted(self, "law_")
-        return np.exp(self.law_.log_transitions)
+        return self.law_.transitions
 
     def _sequence_tags(self) -> SequenceTags:
         return SequenceTags(values=self._values)

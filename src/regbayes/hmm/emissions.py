@@ -60,6 +60,9 @@ class ExponentialEmission(Emission, Protocol):
     def statistic_names(self, state: str) -> list[str]:
         """What the entries of f(x) in a state are called."""
 
+    def evidence(self, X: NDArray, parameters: Parameters) -> tuple[NDArray, NDArray | None]:
+        """log p(x | state k) in a table, and the row of it that a step has; None: one for each."""
+
     def expect(self, X: NDArray, marginals: NDArray, cells: NDArray, out: NDArray) -> None:
         """out[cell, k] += p(z_t = k) f(x_t), over the steps of every cell."""
 
@@ -124,6 +127,9 @@ class GaussianEmission:
     def statistic_names(self, state):
         pairs = [f"{state}:x{i}*x{j}" for i, j in zip(*self._pairs)]
         return _gaussian_names(state, len(self.prior.mean), pairs)
+
+    def evidence(self, X, parameters):
+        return self.log_likelihoods(X, parameters), None
 
     def expect(self, X, marginals, cells, out):
         add_moments(X, marginals, cells, True, out)
@@ -235,6 +241,9 @@ class DiagonalEmission:
         n_features = len(self.prior.mean)
         return _gaussian_names(state, n_features, [f"{state}:x{i}^2" for i in range(n_features)])
 
+    def evidence(self, X, parameters):
+        return self.log_likelihoods(X, parameters), None
+
     def expect(self, X, marginals, cells, out):
         add_moments(X, marginals, cells, False, out)
 
@@ -324,6 +333,11 @@ class CategoricalEmission:
 
     def statistic_names(self, state):
         return [f"{state}:{symbol}" for symbol in self.symbols or range(self.n_symbols)]
+
+    def evidence(self, X, parameters):
+        (log_probabilities,) = parameters
+        unobserved = np.zeros(len(log_probabilities))  # the last row, that of -1
+        return np.vstack([log_probabilities.T, unobserved]), X
 
     def expect(self, X, marginals, cells, out):
         add_symbols(X, marginals, cells, out)

@@ -115,8 +115,7 @@ class ChainLaw:
         """
         n, K = len(sequences), self.n_states
         cells = cells_of(sequences.starts, segments)
-        evidence, rows = self._evidence(sequences)
-        start, transitions = np.exp(self.log_start), np.exp(self.log_transitions)
+        evidence, rows = self.emission.evidence(sequences.values, self.parameters)
         tilts = None
         if tilt is not None and tilt.any():
             if rows is not None:
@@ -134,8 +133,8 @@ class ChainLaw:
             self.emission.expect(sequences.values[steps], marginals[steps], cells[steps], sums)
 
         marginals, log_likelihoods, moves, uncertain = expect(
-            start,
-            transitions,
+            self.start,
+            self.transitions,
             evidence,
             sequences.starts,
             n_threads,
@@ -163,11 +162,12 @@ class ChainLaw:
         """
         first, moves, emitted = self._parts(statistics)
         parts = [
-            share_gradient(first, np.exp(self.log_start)),
-            share_gradient(moves, np.exp(self.log_transitions)),
+            share_gradient(first, self.start),
+            share_gradient(moves, self.transitions),
             self.emission.gradient(emitted, self.parameters),
         ]
-        return np.concatenate([_flat(part, statistics.shape[:-1]) for part in parts], axis=-1)
+        lead = statistics.shape[:-1]
+        return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
 
     def maximize(self, totals: NDArray) -> ChainLaw:
         """The M-step: parameters of highest posterior density given sums of statistics."""
@@ -184,14 +184,6 @@ class ChainLaw:
         hidden = self.log_start[self.allowed_start].sum() + self.log_transitions[self.allowed].sum()
         ours = self.pseudocount * hidden if self.pseudocount else 0.0
         return float(ours + self.emission.log_prior(self.parameters))
-
-    def _evidence(self, sequences: Sequences) -> tuple[NDArray, NDArray | None]:
-        """log p(x_t | k), and the row of it that a step has: steps with one symbol share a row."""
-        values = sequences.values
-        if values.dtype.kind != "i" or values.max() >= len(values):
-            return self.emission.log_likelihoods(values, self.parameters), None
-        symbols = np.append(np.arange(values.max() + 1), -1)  # unobserved steps have the last row
-        return self.emission.log_likelihoods(symbols, self.parameters), values
 
     def _parts(self, statistics: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         K, lead = self.n_states, statistics.shape[:-1]
@@ -242,7 +234,3 @@ def evaluate(law: ChainLaw, sequences: Sequences, n_threads: int) -> Fit:
 def step(sequences: Sequences, n_threads: int, rng: np.random.Generator, state: Fit) -> Fit:
     """One round of Baum-Welch, which never lowers the posterior density of the parameters."""
     return evaluate(state.law.maximize(state.totals), sequences, n_threads)
-
-
-def _flat(part: NDArray, lead: tuple[int, ...]) -> NDArray:
-    return part.reshape(*lead, -1)

@@ -196,12 +196,10 @@ def _smooth(
     n_states = start.shape[0]
     tilted = first_tilts.shape[0] > 0
     room = np.empty((_longest(starts), n_states))
-    shifts, totals, cuts = np.empty(len(room)), np.empty(len(room)), np.zeros(len(room))
+    shifts, totals = np.empty(len(room)), np.empty(len(room))
     first = start.copy()
     matrices = np.empty((move_tilts.shape[1], n_states, n_states))
-    transposed, ranked = np.empty_like(matrices), np.empty_like(transitions)
-    order = np.empty(transitions.shape, dtype=np.int64)
-    is_ranked = False
+    transposed = np.empty_like(matrices)
     shared = rows.shape[0] > 0
     table, units = np.empty_like(log_likelihoods), np.empty(len(log_likelihoods))
     if shared:
@@ -242,18 +240,10 @@ def _smooth(
                 smooth_scaled(matrices, transposed, likelihoods, totals, out, moves, terms)
             continue
         given = log_likelihoods[rows[low:high]] if shared else log_likelihoods[low:high]
+        log_first, logs = log_start, log_transitions.reshape((1, n_states, n_states))
         if tilted:
-            logs = log_transitions + move_tilts[s]
-            log_first = log_start + first_tilts[s]
-            log_probabilities[s] = filter_all_log(log_first, logs, given, out)
-        else:
-            if not is_ranked:
-                rank_rows(transitions, ranked, order)
-                is_ranked = True
-            logs = log_transitions.reshape((1, n_states, n_states))
-            log_probabilities[s] = filter_log(
-                start, transitions, ranked, order, cuts, 0.0, given, out
-            )
+            log_first, logs = log_start + first_tilts[s], log_transitions + move_tilts[s]
+        log_probabilities[s] = filter_all_log(log_first, logs, given, out)
         if log_probabilities[s] == -np.inf:
             out[:] = 0.0
         elif causal:

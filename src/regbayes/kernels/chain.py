@@ -237,9 +237,10 @@ def filter_log(start, transitions, ranked, order, cuts, width, log_likelihoods, 
 
 @kernel
 def filter_all_log(log_start, log_transitions, log_likelihoods, log_filtered):
-    """As `filter_log`, but of `log_transitions[G, K, K]`, which need not be of probabilities.
+    """As `filter_log` without slices, of `log_transitions[G, K, K]`, by logarithms throughout.
 
-    For chains so steep that not all their transitions are floating point numbers.
+    They need not be of probabilities: a tilted chain may be so steep that not all its transitions
+    are floating point numbers.
     """
     n_steps, n_states = log_likelihoods.shape
     log_total = 0.0
