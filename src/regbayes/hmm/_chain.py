@@ -11,29 +11,25 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
-from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from regbayes import chains
 from regbayes.data import Frame, SequenceMixin, Sequences, SequenceTags, check_sequences
 from regbayes.hmm import beam, prediction
+from regbayes.hmm._steps import clusters, observed_steps
 from regbayes.hmm.emissions import (
     COVARIANCES,
     CategoricalEmission,
-    DiagonalEmission,
     Emission,
-    GaussianEmission,
     NoEmission,
     PoissonEmission,
+    gaussian_emission,
 )
 from regbayes.priors import (
     HierarchicalDirichlet,
-    NormalInverseWishart,
     as_concentration_prior,
-    gaussian_prior,
 )
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -202,12 +198,7 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         if self.init == "labels" and codes is not None:
             guess = rng.choice(codes[codes >= 0], size=n_steps)
             return np.where(codes >= 0, codes, guess)
-        # More points than this find the same places.
-        some = new.inputs[rng.permutation(n_steps)[: 1000 * n_states]]
-        n_states = min(n_states, len(np.unique(some, axis=0)))
-        kmeans = KMeans(n_states, n_init=1, random_state=int(rng.integers(2**31)))
-        with threadpool_limits(limits=1, user_api="openmp"):  # chains have threads of their own
-            return kmeans.fit(some).predict(new.inputs).astype(np.int64)
+        return clusters(new.inputs, new.inputs, n_states, rng)
 
     @property
     def _values(self) -> Values:
@@ -228,20 +219,17 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             return NoEmission()
         if self.emission == "categorical":
             return CategoricalEmission(self._n_symbols, self.symbol_concentration)
-        observed = sequences.values[~np.isnan(sequences.values[:, 0])]
+        observed = observed_steps(sequences)
         if self.emission == "poisson":
             rate = 1.0 / np.maximum(observed.mean(axis=0), 1.0 / len(observed))
             return PoissonEmission(np.ones_like(rate), rate)
-        prior = gaussian_prior(
+        return gaussian_emission(
             self._frame.enter(observed),
             COVARIANCES[self.emission],
             self.mean_strength,
             self.covariance_df,
             self.covariance_scale,
         )
-        if isinstance(prior, NormalInverseWishart):
-            return GaussianEmission(prior)
-        return DiagonalEmission(prior)
 
     def _questions(self, sequences: Sequences) -> prediction.Questions:
         values = sequences.values
@@ -275,7 +263,7 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
 def _frame(sequences: Sequences, values: Values) -> Frame:
     if values == "categorical":  # symbols have no units
         return Frame(np.zeros(1), 1.0)
-    return Frame.of(sequences.values[~np.isnan(sequences.values[:, 0])])
+    return Frame.of(observed_steps(sequences))
 
 
 def _with_constant(inputs: NDArray) -> NDArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -13,24 +13,22 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from regbayes import chains
 from regbayes.data import Frame, SequenceMixin, Sequences, SequenceTags, check_sequences
 from regbayes.hmm import finite, prediction
+from regbayes.hmm._steps import clusters, log_units, observed_steps
 from regbayes.hmm.emissions import (
     CategoricalEmission,
     DiagonalEmission,
     ExponentialEmission,
     GaussianEmission,
+    gaussian_emission,
 )
 from regbayes.hmm.finite import ChainLaw
 from regbayes.kernels.batch import most_likely_paths, smooth
-from regbayes.priors import NormalInverseWishart, gaussian_prior
 
 _Chain = tuple[NDArray, NDArray, NDArray, NDArray]
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -38,7 +36,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator):
+class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator, ABC):
     """What the finite HMMs share: all but the emission."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -80,6 +78,7 @@ class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         self.n_iter_ = len(self.objective_) - 1
         return self
 
+    @abstractmethod
     def read(self, X: Any, lengths: Any = None, reset: bool = False) -> Sequences:
         """Sequences as the law reads them: symbols by number, real values in units of their own.
 
@@ -94,7 +93,6 @@ class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         -------
         Sequences
         """
-        raise NotImplementedError
 
     def learn(self, sequences: Sequences) -> ChainLaw:
         """The law of sequences that :meth:`read` gave: what `fit` does, without changing the model.
@@ -204,16 +202,17 @@ class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator):
     def _sequence_tags(self) -> SequenceTags:
         return SequenceTags(values=self._values)
 
+    @abstractmethod
     def _emission(self, sequences: Sequences) -> ExponentialEmission:
-        raise NotImplementedError
+        """What the states say of observations, under its prior."""
 
+    @abstractmethod
     def _first_guess(self, sequences: Sequences, rng: np.random.Generator) -> NDArray:
         """Probabilities of states to begin with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _leave(self, X: NDArray) -> NDArray:
         """From the law's units to those of the user."""
-        raise NotImplementedError
 
     def _log_units(self, sequences: Sequences) -> NDArray | float:
         return 0.0
@@ -515,39 +514,27 @@ class GaussianHMM(_FiniteHMM):
         return replace(sequences, values=self._frame.enter(sequences.values))
 
     def _emission(self, sequences: Sequences) -> GaussianEmission | DiagonalEmission:
-        prior = gaussian_prior(
+        return gaussian_emission(
             _observed(sequences),
             self.covariance_type,
             self.mean_strength,
             self.covariance_df,
             self.covariance_scale,
         )
-        if isinstance(prior, NormalInverseWishart):
-            return GaussianEmission(prior)
-        return DiagonalEmission(prior)
 
     def _first_guess(self, sequences: Sequences, rng: np.random.Generator) -> NDArray:
-        observed = _observed(sequences)
-        some = observed[rng.permutation(len(observed))[: 1000 * self.n_states]]
-        n_clusters = min(self.n_states, len(np.unique(some, axis=0)))
-        kmeans = KMeans(n_clusters, n_init=1, random_state=int(rng.integers(2**31)))
-        with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
-            # Fewer clusters than states, all the same to a first guess.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            states = kmeans.fit(some).predict(np.nan_to_num(sequences.values))
-        return np.eye(self.n_states)[states]
+        steps = np.nan_to_num(sequences.values)
+        return np.eye(self.n_states)[clusters(_observed(sequences), steps, self.n_states, rng)]
 
     def _leave(self, X: NDArray) -> NDArray:
         return X * self._frame.unit + self._frame.center
 
     def _log_units(self, sequences: Sequences) -> NDArray:
-        observed = ~np.isnan(sequences.values[:, 0])
-        per_sequence = np.add.reduceat(observed, sequences.starts[:-1], dtype=np.int64)
-        return per_sequence * self.n_features_in_ * np.log(self._frame.unit)
+        return log_units(sequences, self._frame)
 
 
 def _observed(sequences: Sequences) -> NDArray:
-    seen = sequences.values[~np.isnan(sequences.values[:, 0])]
+    seen = observed_steps(sequences)
     # A class may have nothing that is observed: then the centre, in units of the frame.
     return seen if len(seen) else np.zeros((1, sequences.values.shape[1]))
 

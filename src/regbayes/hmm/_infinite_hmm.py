@@ -13,6 +13,7 @@ from sklearn.callback import with_callbacks
 
 from regbayes.hmm import prediction
 from regbayes.hmm._chain import _InfiniteChain
+from regbayes.hmm._steps import log_units
 
 
 class InfiniteHMM(_InfiniteChain):
@@ -203,9 +204,7 @@ class InfiniteHMM(_InfiniteChain):
         )
         total = logsumexp(each, axis=0) - np.log(len(each))
         if self._values == "continuous":  # back from the frame's units to those of X
-            observed = ~np.isnan(sequences.values[:, 0])
-            per_sequence = np.add.reduceat(observed, sequences.starts[:-1], dtype=np.int64)
-            total -= per_sequence * self.n_features_in_ * np.log(self._frame.unit)
+            total -= log_units(sequences, self._frame)
         return total
 
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:

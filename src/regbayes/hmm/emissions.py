@@ -23,7 +23,7 @@ from regbayes.kernels.emissions import (
 )
 from regbayes.kernels.random import draw_log_dirichlet
 from regbayes.kernels.statistics import add_moments, add_symbols, tilt_moments, tilt_symbols
-from regbayes.priors import NormalInverseGamma, NormalInverseWishart
+from regbayes.priors import NormalInverseGamma, NormalInverseWishart, gaussian_prior
 
 Parameters = tuple[NDArray, ...]
 COVARIANCES = {"gaussian": "full", "diag": "diag"}  # of the Gaussian emissions, by name
@@ -284,6 +284,16 @@ class DiagonalEmission:
         n_features = len(self.prior.mean)
         squares = statistics[..., 1 + n_features :]
         return statistics[..., 0], statistics[..., 1 : 1 + n_features], squares
+
+
+def gaussian_emission(
+    X: NDArray, covariance: str, strength: float, df: float | None, scale: float
+) -> GaussianEmission | DiagonalEmission:
+    """Full or diagonal, under a prior centred on observed steps: `priors.gaussian_prior`."""
+    prior = gaussian_prior(X, covariance, strength, df, scale)
+    if isinstance(prior, NormalInverseWishart):
+        return GaussianEmission(prior)
+    return DiagonalEmission(prior)
 
 
 def _gaussian_names(state: str, n_features: int, squares: list[str]) -> list[str]:
