@@ -81,8 +81,7 @@ def test_only_the_leading_block_is_used(factor):
     assert kl.cholesky_downdate(big, b.copy())
     x = b.copy()
     kl.solve_lower(big, x)
-    kl.solve_lower_transposed(big, x)
-    np.testing.assert_allclose(matrix @ x, b, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(np.tril(big[:m, :m]) @ x, b, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("stretch", [1.0, 1.0 + 1e-15, 1.5, 1e200, np.nan])
@@ -128,9 +127,6 @@ def test_solves_and_log_determinant(factor):
     x = b.copy()
     kl.solve_lower(chol, x)
     np.testing.assert_allclose(chol @ x, b, atol=1e-10)
-    x = b.copy()
-    kl.solve_lower_transposed(chol, x)
-    np.testing.assert_allclose(chol.T @ x, b, atol=1e-9)
     assert kl.log_det_cholesky(chol) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-10)
 
 

@@ -156,24 +156,6 @@ def solve_lower(chol, b):
 
 
 @kernel
-def solve_lower_transposed(chol, b):
-    """Overwrite `b` with the solution of ``chol.T x = b``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> b = np.array([3.0, 4.0])
-    >>> solve_lower_transposed(np.array([[2.0, 0.0], [1.0, 4.0]]), b)
-    >>> b
-    array([1., 1.])
-    """
-    for i in range(b.shape[0] - 1, -1, -1):
-        b[i] /= chol[i, i]
-        for j in range(i):  # by rows of chol, to read memory in order
-            b[j] -= chol[i, j] * b[i]
-
-
-@kernel
 def log_det_cholesky(chol):
     """Log determinant of ``chol @ chol.T``, all of `chol` being used.
 
