@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import check_sequence_labels
 from regbayes.scores import fisher_learning, spaces
 from regbayes.scores._maps import _COUNT, _ScoreMap
+from regbayes.scores.protocol import Law
+from regbayes.scores.scaling import Scaler
 from regbayes.scores.tilts import raw_scores
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -111,7 +110,7 @@ class FisherKernelLearning(_ScoreMap):
 
     _parameter_constraints: ClassVar[dict] = {
         **_ScoreMap._parameter_constraints,
-        # The square root has no derivative at zero, where many scores are.
+        # Squared distances are between gradients, not between their square roots.
         "scaling": [StrOptions({"none", "length", "variance"})],
         "C": [_POSITIVE],
         "perplexity": [Interval(Real, 1, None, closed="neither")],
@@ -120,7 +119,7 @@ class FisherKernelLearning(_ScoreMap):
         "patience": [_COUNT],
         "random_state": ["random_state", np.random.Generator],
     }
-    _space = spaces.fisher
+    _space = staticmethod(spaces.fisher)
 
     def __init__(
         self,
@@ -146,30 +145,13 @@ class FisherKernelLearning(_ScoreMap):
         self.random_state = random_state
 
     @property
-    def classes_(self) -> NDArray:
-        """The classes that neighbours are to agree on."""
-        check_is_fitted(self)
-        return self._classes
+    def _needs_labels(self) -> bool:
+        return True
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        check_is_fitted(self)
-        return self.model_.n_features_in_
-
-    @property
-    def feature_names_in_(self) -> NDArray:
-        """Names of the features, when a DataFrame had them."""
-        check_is_fitted(self)
-        return self.model_.feature_names_in_
-
-    def _fit_transform(self, X: Any, y: Any, lengths: Any) -> NDArray:
-        self.model_ = clone(self.model)
-        batch = self.model_.read(X, lengths, reset=True)
-        self._classes, codes = check_sequence_labels(batch, y)
-        self.laws_ = self._learn(batch, codes)
+    def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
+        laws = super()._learn(batch, codes)
         problem = fisher_learning.make_model(
-            self.laws_,
+            laws,
             batch,
             codes,
             self.scaling,
@@ -185,13 +167,11 @@ class FisherKernelLearning(_ScoreMap):
             problem, self.n_iter, self.patience
         )
         self.n_iter_ = len(self.objective_) - 1
-        return self._scaler(self._raw(batch), batch.sizes)
+        return laws
+
+    def _fit_scaler(self, raw: NDArray, sizes: NDArray) -> Scaler:
+        return self._scaler  # that of the laws before learning: distances keep their unit
 
     def _raw(self, batch: Any) -> NDArray:
         raw = raw_scores(self.laws_, self.tilts_, batch, self.segments, self._n_threads)
         return raw.reshape(len(batch), -1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from regbayes.data import SequenceMixin, SequenceTags, check_sequence_labels
 from regbayes.scores import spaces
 from regbayes.scores.protocol import Expected, Law
-from regbayes.scores.scaling import fit_scaler
+from regbayes.scores.scaling import Scaler, fit_scaler
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _IMPOSSIBLE = -100.0  # log p of a step in a sequence that a law rules out: odds are to be numbers
@@ -116,7 +116,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         self.laws_ = self._learn(batch, codes)
         self._remember(batch, codes)
         raw = self._raw(batch)
-        self._scaler = fit_scaler(raw, batch.sizes, self.scaling)
+        self._scaler = self._fit_scaler(raw, batch.sizes)
         if not self._scaler.kept.any():
             raise ValueError(
                 "no score varies: the training sequences are all alike to this model.\n"
@@ -129,6 +129,9 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         if not self.per_class:
             return [self.model_.learn(batch)]
         return [self.model_.learn(batch.take(codes == c)) for c in range(len(self._classes))]
+
+    def _fit_scaler(self, raw: NDArray, sizes: NDArray) -> Scaler:
+        return fit_scaler(raw, sizes, self.scaling)
 
     def _remember(self, batch: Any, codes: NDArray) -> None:
         """What a space needs to know of the training samples."""
