@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,7 +34,7 @@ class Task:
     """A data set: how it is had, in symbols or not, and how many halves."""
 
     title: str
-    load: object
+    load: Callable
     n_halves: int
     kind: str = "frames"
     segments: tuple = (1, 4)
@@ -118,7 +119,7 @@ def candidates(task: Task, seed: int) -> list:
     ]
 
 
-def rows(task: Task, quick: bool) -> list[Row]:
+def rows(task: Task) -> list[Row]:
     def scored(name, make, **options):
         return Row(name, lambda seed: Scored(make(base_model(task, seed), **options)))
 
@@ -190,7 +191,7 @@ def run(options: Options) -> None:
             X, y = [X[i] for i in some], y[some]
         run_table(
             f"001 Table 2: {task.title}",
-            rows(task, options.quick),
+            rows(task),
             X,
             y,
             list(halves.split(X, y)),

@@ -271,16 +271,12 @@ def check_step_labels(
         )
     if allow_missing:
         missing[~missing] = labels[~missing] == -1
-    if classes is None:
-        return _classes(labels, missing)
-    codes = np.full(len(labels), -1, dtype=np.int64)
-    places = {name: code for code, name in enumerate(classes.tolist())}
-    known = _one_kind(labels[~missing], "y", "classes")
-    codes[~missing] = [places.get(name, -2) for name in known.tolist()]
-    return classes, codes
+    return _classes(labels, missing) if classes is None else _known(labels, missing, classes)
 
 
-def check_sequence_labels(sequences: Sequences, y: Any) -> tuple[NDArray, NDArray]:
+def check_sequence_labels(
+    sequences: Sequences, y: Any, *, classes: NDArray | None = None
+) -> tuple[NDArray, NDArray]:
     """Check one label for every sequence; returns the classes, and each label's place among them.
 
     Parameters
@@ -289,11 +285,14 @@ def check_sequence_labels(sequences: Sequences, y: Any) -> tuple[NDArray, NDArra
     y : array-like of shape (n_sequences,)
         Labels of any one type. A pandas Series whose index is called `sequence_id` is aligned with
         the ids of a DataFrame.
+    classes : ndarray, optional
+        Classes known from training. Without, they are found.
 
     Returns
     -------
     classes : ndarray of shape (n_classes,)
     codes : ndarray of int64 of shape (n_sequences,)
+        -2 where the label is none of the `classes` given.
 
     Examples
     --------
@@ -323,7 +322,7 @@ def check_sequence_labels(sequences: Sequences, y: Any) -> tuple[NDArray, NDArra
             f"y has no label for {_place(sequences.ids, missing.argmax())}",
             "label every sequence, or drop those that have no label",
         )
-    return _classes(labels, missing)
+    return _classes(labels, missing) if classes is None else _known(labels, missing, classes)
 
 
 # Layouts.
@@ -593,6 +592,14 @@ def _classes(labels: NDArray, missing: NDArray) -> tuple[NDArray, NDArray]:
             "check that the split or the filter before this did not leave a class out; where "
             "labels may be missing -1 means unknown, so call classes -1 and 1 otherwise",
         )
+    return classes, codes
+
+
+def _known(labels: NDArray, missing: NDArray, classes: NDArray) -> tuple[NDArray, NDArray]:
+    codes = np.full(len(labels), -1, dtype=np.int64)
+    places = {name: code for code, name in enumerate(classes.tolist())}
+    names = _one_kind(labels[~missing], "y", "classes")
+    codes[~missing] = [places.get(name, -2) for name in names.tolist()]
     return classes, codes
 
 

@@ -193,8 +193,8 @@ class LargeMarginHMM(SequenceMixin, ClassifierMixin, BaseEstimator):
         float
         """
         sequences = self._new_sequences(X, lengths)
-        answers = self.classes_[self._scores(sequences).argmax(axis=1)]
-        return float(np.mean(_labels(sequences, y) == answers))
+        _, truth = check_sequence_labels(sequences, y, classes=self.classes_)
+        return float(np.mean(self._scores(sequences).argmax(axis=1) == truth))
 
     @property
     def n_features_in_(self) -> int:
@@ -221,12 +221,3 @@ class LargeMarginHMM(SequenceMixin, ClassifierMixin, BaseEstimator):
 
     def _scores(self, sequences: Sequences) -> NDArray:
         return large_margin.scores(self.laws_, self.tilts_, sequences, self._n_threads)
-
-
-def _labels(sequences: Sequences, y: Any) -> NDArray:
-    """Labels in the order of the sequences."""
-    labels = np.asarray(y)
-    if len(labels) == len(sequences) and len(set(labels.tolist())) == 1:
-        return labels  # fine to be tested on, if not to be trained on
-    classes, codes = check_sequence_labels(sequences, y)
-    return classes[codes]

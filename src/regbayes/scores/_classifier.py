@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from regbayes import chains
 from regbayes.data import (
     SequenceFeatures,
     SequenceMixin,
+    Sequences,
     SequenceTags,
     check_sequence_labels,
     check_sequences,
@@ -216,7 +217,11 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Share of sequences that are classified right."""
-        return float(accuracy_score(y, self.predict(X, lengths)))
+        check_is_fitted(self)
+        sequences = _apart(self, X, lengths, reset=False)
+        _, truth = check_sequence_labels(sequences.batch, y, classes=self.classes_)
+        answers = self.classifier_.predict(self.scores_.transform(sequences.parts))
+        return float(np.mean(np.searchsorted(self.classes_, answers) == truth))
 
     def _sequence_tags(self) -> SequenceTags:
         models = [] if self.model is None else _as_list(self.model)
@@ -283,11 +288,12 @@ class _Search:
         return total / len(self.folds)
 
 
-class _Apart:
+class _Apart(NamedTuple):
     """Sequences as a list, whatever the layout, and what kind they are."""
 
-    def __init__(self, batch: Any, parts: list, kind: str) -> None:
-        self.batch, self.parts, self.kind = batch, parts, kind
+    batch: Sequences
+    parts: list[NDArray]
+    kind: str
 
 
 def _apart(estimator: Any, X: Any, lengths: Any, reset: bool = True) -> _Apart:

@@ -93,17 +93,18 @@ def em_step(problem: Problem, owners: NDArray, strength: float, most: float, spa
     `owners` says which law a sample trains; -1 for all. `most` bounds the tilt of a statistic.
     """
     view = look(problem, space)
-    found = med.solve(  # Eq. 19
+    found = med.solve(  # Eq. 19: lambda; margins of Eq. 18 are integrated out in its primal
         view.features, problem.codes, problem.n_classes, problem.C, problem.margin
     )
-    pull = med.pull(found.multipliers, problem.codes) @ found.weights
-    tilts = np.clip(strength * directions(problem, view, pull), -most, most)
+    pull = med.pull(found.multipliers, problem.codes) @ found.weights  # lambda_t y_t w, Eq. 22
+    tilts = np.clip(strength * directions(problem, view, pull), -most, most)  # Eq. 15
     laws = []
     for i, law in enumerate(space.laws):
         own = np.flatnonzero((owners == i) | (owners == -1))
         batch = problem.batch.take(own)
+        # Eq. 16, exactly: the tilted posterior is a law of the same kind.
         tilted = law.expect(batch, tilts[own, i], problem.segments, n_threads=problem.n_threads)
-        laws.append(law.maximize(tilted.statistics.sum(axis=(0, 1))))
+        laws.append(law.maximize(tilted.statistics.sum(axis=(0, 1))))  # line 10 of Algorithm 1
     return Space(laws, space.tilts)
 
 
