@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import RidgeClassifierCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -26,13 +26,19 @@ class Scored(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         self.scores_ = clone(self.scores)
         features = self.scores_.fit_transform(X, y)
-        self.search_ = GridSearchCV(MarginClassifier(), {"C": WEIGHTS}, cv=self.n_folds)
-        self.search_.fit(features, y)
-        self.classes_, self.best_params_ = self.search_.classes_, self.search_.best_params_
+        accuracies = np.zeros(len(WEIGHTS))
+        for rest, fold in StratifiedKFold(self.n_folds).split(features, y):
+            head = MarginClassifier(warm_start=True)
+            for i, C in enumerate(WEIGHTS):
+                head.set_params(C=C).fit(features[rest], y[rest])
+                accuracies[i] += head.score(features[fold], y[fold])
+        self.best_params_ = {"C": WEIGHTS[accuracies.argmax()]}
+        self.head_ = MarginClassifier(**self.best_params_).fit(features, y)
+        self.classes_ = self.head_.classes_
         return self
 
     def predict(self, X):
-        return self.search_.predict(self.scores_.transform(X))
+        return self.head_.predict(self.scores_.transform(X))
 
 
 def _letters(X):

@@ -99,14 +99,18 @@ def solve(
         found = solve(left[:, used] * sizes, codes, n_classes, C, margin, first, tol, max_iter)
         return found._replace(weights=found.weights @ basis)
     shape = n_classes, n_features
+    # In units of equal curvature the way down is half as long: these are exact for features turned
+    # as above if all samples count alike, a tenth each.
+    units = np.sqrt(1 + 0.1 * np.einsum("ij,ij->j", features, features))
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
-        weights = flat.reshape(shape)
+        weights = flat.reshape(shape) / units
         losses, multipliers = margin_terms(features @ weights.T, codes, C, margin)
         gradient = weights - pull(multipliers, codes).T @ features
-        return float(0.5 * flat @ flat + losses.sum()), gradient.ravel()
+        loss = 0.5 * np.vdot(weights, weights) + losses.sum()
+        return float(loss), (gradient / units).ravel()
 
-    first = np.zeros(shape) if start is None else start
+    first = np.zeros(shape) if start is None else start * units
     found = minimize(
         objective,
         first.ravel(),
@@ -114,13 +118,13 @@ def solve(
         method="L-BFGS-B",
         options={
             "maxiter": max_iter,
+            "maxfun": 2 * max_iter,
             "ftol": tol * 1e-3,
-            "gtol": tol * C,
-            "maxcor": 20,
+            "gtol": tol * C / units.max(),
             # The way down to |w|^2 ends at walls of slope C, where a search takes long to stop.
             "maxls": 100,
         },
     )
-    weights = found.x.reshape(shape)
+    weights = found.x.reshape(shape) / units
     multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]
     return Discriminant(weights, multipliers, float(found.fun))

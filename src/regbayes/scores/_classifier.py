@@ -34,10 +34,10 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
-    """Classify whole sequences: a score space learnt with a margin, and a linear classifier on it.
+    """Classify whole sequences: a score space learnt with a margin, and a classifier on it.
 
     What is not given is chosen by cross-validation inside the training data: first the model and
-    the segments, with plain scores, which are cheap; then the weight of the classifier; then
+    the segments, and the classifier and its weight, with plain scores, which are cheap; then
     whether learning the scores with a margin helps.
 
     Parameters
@@ -56,11 +56,12 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         Whether the scores are learnt with a margin: if it helps, always or never.
     solver : {"gradient", "em"}, default="gradient"
         See :class:`MaxMarginScore`.
-    classifier : classifier with a parameter `C`, default=None
-        On the scores: None is the paper's Eq. 22 (:class:`MarginClassifier`); any linear SVM of
-        scikit-learn will do.
+    classifier : classifier with a parameter `C`, list of them, or None, default=None
+        Those to choose from, on the scores: None is the paper's Eq. 22
+        (:class:`MarginClassifier`); any SVM of scikit-learn will do, such as
+        ``[MarginClassifier(), SVC()]``.
     C : float or sequence of float, default=(3, 10, 30, 100)
-        Its weights to choose from.
+        Their weights to choose from.
     cv : int, default=3
         Folds.
     random_state : int, RandomState, Generator or None
@@ -98,7 +99,7 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         "scaling": [str, list, tuple],
         "learn": [StrOptions({"auto", "always", "never"})],
         "solver": [StrOptions({"gradient", "em"})],
-        "classifier": [HasMethods(["fit", "predict"]), None],
+        "classifier": [HasMethods(["fit", "predict"]), list, tuple, None],
         "C": [Interval(Integral, 0, None, closed="neither"), float, list, tuple],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
@@ -153,24 +154,25 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
         labels = self.classes_[codes]
         self._seed = chains.draw_seed(self.random_state) % 2**31
         folds = self._folds(codes)
-        maps, weights = list(self._maps(sequences.kind)), _as_list(self.C)
+        maps, heads = list(self._maps(sequences.kind)), self._heads()
         search = _Search(self, sequences.parts, labels, folds)
-        best, C, accuracy = search.best(maps, weights)
+        best, head, accuracy = search.best(maps, heads)
         if self.learn == "always":
             best = self._learnt(best)
         elif self.learn == "auto" and accuracy < 1:
-            found = search.best([self._learnt(best)], weights)
+            found = search.best([self._learnt(best)], heads)
             if found[2] > accuracy:
-                best, C, accuracy = found
+                best, head, accuracy = found
         self.scores_ = clone(best)
         features = self.scores_.fit_transform(sequences.parts, labels)
-        self.classifier_ = self._head(C).fit(features, labels)
+        self.classifier_ = clone(head).fit(features, labels)
         self.chosen_ = {
             "model": best.model,
             "segments": best.segments,
             "scaling": best.scaling,
             "learnt": isinstance(best, MaxMarginScore),
-            "C": C,
+            "classifier": head,
+            "C": head.C,
             "accuracy": accuracy,
         }
         return self
@@ -255,36 +257,40 @@ class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _head(self, C: float) -> Any:
-        head = MarginClassifier() if self.classifier is None else clone(self.classifier)
-        return head.set_params(C=C)
+    def _heads(self) -> list:
+        kinds = [MarginClassifier()] if self.classifier is None else _as_list(self.classifier)
+        return [clone(kind).set_params(C=C) for kind, C in product(kinds, _as_list(self.C))]
 
 
 class _Search:
-    """Accuracies by cross-validation; a map is fitted once for all weights of the classifier."""
+    """Accuracies by cross-validation; a map is fitted once for all classifiers on it."""
 
     def __init__(self, owner: Any, X: list, labels: NDArray, folds: list) -> None:
         self.owner, self.X, self.labels, self.folds = owner, X, labels, folds
 
-    def best(self, maps: list, weights: list) -> tuple[Any, float, float]:
-        """The map and the weight of highest accuracy; the first of equals."""
+    def best(self, maps: list, heads: list) -> tuple[Any, Any, float]:
+        """The map and the classifier of highest accuracy; the first of equals."""
         if not self.folds:
-            return maps[0], weights[0], np.nan
-        if len(maps) * len(weights) == 1 and self.owner.learn != "auto":
-            return maps[0], weights[0], np.nan
-        table = np.array([self._accuracies(one, weights) for one in maps])
+            return maps[0], heads[0], np.nan
+        if len(maps) * len(heads) == 1 and self.owner.learn != "auto":
+            return maps[0], heads[0], np.nan
+        table = np.array([self._accuracies(one, heads) for one in maps])
         at = np.unravel_index(table.argmax(), table.shape)
-        return maps[at[0]], weights[at[1]], float(table[at])
+        return maps[at[0]], heads[at[1]], float(table[at])
 
-    def _accuracies(self, one: Any, weights: list) -> NDArray:
-        total = np.zeros(len(weights))
+    def _accuracies(self, one: Any, heads: list) -> NDArray:
+        total = np.zeros(len(heads))
         for rest, fold in self.folds:
             scores = clone(one)
             here = scores.fit_transform([self.X[i] for i in rest], self.labels[rest])
             there = scores.transform([self.X[i] for i in fold])
-            for i, C in enumerate(weights):
-                head = self.owner._head(C).fit(here, self.labels[rest])
-                total[i] += accuracy_score(self.labels[fold], head.predict(there))
+            start = MarginClassifier(warm_start=True)  # one weight starts from the other's result
+            for i, head in enumerate(heads):
+                same = isinstance(head, MarginClassifier)
+                fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
+                    here, self.labels[rest]
+                )
+                total[i] += accuracy_score(self.labels[fold], fitted.predict(there))
         return total / len(self.folds)
 
 
