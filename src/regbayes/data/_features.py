@@ -1,25 +1,28 @@
-"""What a step of a sequence is described by: its place, its movement, or both."""
+"""What a step of a sequence is described by: its place, its movement, or the shape about it."""
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes.data._sequences import SequenceMixin, Sequences, SequenceTags, check_sequences
 
-Use = Literal["positions", "velocities", "both"]
+Use = Literal["positions", "velocities", "both", "shapes"]
+_MOST_POINTS = 8  # of a shape, on either side of its step
 
 
 class _SequenceTransformer(SequenceMixin, TransformerMixin, BaseEstimator):
     """What transformers of whole sequences share; where one ends matters to them."""
 
     _parameter_constraints: ClassVar[dict] = {
-        "use": [StrOptions({"positions", "velocities", "both"})],
+        "use": [StrOptions({"positions", "velocities", "both", "shapes"})],
+        "window": [Interval(Integral, 1, None, closed="left")],
         "center": ["boolean"],
         "scale": ["boolean"],
     }
@@ -40,27 +43,34 @@ class _SequenceTransformer(SequenceMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X, y, lengths).transform(X, lengths)  # scikit-learn's forgets the lengths
 
+    def _describe(self: Any, sequences: Sequences) -> NDArray:
+        return describe(sequences, self.use, self.center, self.scale, self.window)
+
     def _sequence_tags(self) -> SequenceTags:
         return SequenceTags(labels="none", values="continuous", missing_steps=True)
 
 
 class SequenceFeatures(_SequenceTransformer):
-    """Describe steps by values, velocities or both; bring sequences to one place and size.
+    """Describe steps by values, velocities or shapes; bring sequences to one place and size.
 
     Nothing is learned: what a sequence becomes depends on that sequence alone.
 
     Parameters
     ----------
-    use : {"positions", "velocities", "both"}, default="positions"
+    use : {"positions", "velocities", "both", "shapes"}, default="positions"
         The values of a step, its difference to the step before, or both side by side. Where the
         step before is not there (the first step) or not observed, it is the difference to the next
-        step; a sequence of one step has velocity zero.
+        step; a sequence of one step has velocity zero. `"shapes"`: the values of `window` steps on
+        either side and its own, minus their mean; beyond an end, the last value goes on.
     center : bool, default=False
         Subtract its mean from every sequence: its place stops to matter.
     scale : bool, default=False
         Divide every sequence by its root mean square deviation from its mean, one number for all
         features, which keeps the proportions of its shape: its size stops to matter. Velocities are
         divided too. A constant sequence is left alone.
+    window : int, default=10
+        How far a shape reaches to either side. Of a wide one, eight values on a side are taken,
+        evenly.
 
     Attributes
     ----------
@@ -74,7 +84,8 @@ class SequenceFeatures(_SequenceTransformer):
     Notes
     -----
     Steps that are not observed stay so, and count in no mean. An observed step between two that are
-    not has no velocity: it becomes unobserved, unless only positions are used.
+    not has no velocity: it becomes unobserved, unless only positions are used. So does a step whose
+    shape has an unobserved value.
 
     Examples
     --------
@@ -90,10 +101,18 @@ class SequenceFeatures(_SequenceTransformer):
     True
     """
 
-    def __init__(self, *, use: Use = "positions", center: bool = False, scale: bool = False):
+    def __init__(
+        self,
+        *,
+        use: Use = "positions",
+        center: bool = False,
+        scale: bool = False,
+        window: int = 10,
+    ):
         self.use = use
         self.center = center
         self.scale = scale
+        self.window = window
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> SequenceFeatures:
@@ -125,14 +144,15 @@ class SequenceFeatures(_SequenceTransformer):
         -------
         list of ndarray, or ndarray
             In the layout of `X`. With ``use="both"`` positions are in the first half of the
-            columns, and velocities in the second.
+            columns, and velocities in the second; with ``use="shapes"`` the features of the first
+            value come first.
         """
         check_is_fitted(self)
         sequences = check_sequences(self, X, lengths, reset=False)
-        return sequences.give_back(describe(sequences, self.use, self.center, self.scale))
+        return sequences.give_back(self._describe(sequences))
 
 
-def describe(sequences: Sequences, use: Use, center: bool, scale: bool) -> NDArray:
+def describe(sequences: Sequences, use: Use, center: bool, scale: bool, window: int) -> NDArray:
     """The features of every step, as `SequenceFeatures` has them; rows of NaN where unobserved."""
     steps = sequences.values
     whose = np.repeat(np.arange(len(sequences)), np.diff(sequences.starts))
@@ -148,6 +168,8 @@ def describe(sequences: Sequences, use: Use, center: bool, scale: bool) -> NDArr
         return positions
     if use == "velocities":
         return velocities
+    if use == "shapes":
+        return _shapes(positions, sequences.starts, window)
     both = np.column_stack([positions, velocities])
     both[np.isnan(velocities[:, 0])] = np.nan
     return both
@@ -179,6 +201,18 @@ def _means(steps: NDArray, starts: NDArray) -> NDArray:
     """Mean of the observed steps of every sequence, zero if there are none."""
     n_seen = np.add.reduceat((~np.isnan(steps[:, :1])).astype(float), starts)
     return np.add.reduceat(np.nan_to_num(steps), starts) / np.maximum(n_seen, 1)
+
+
+def _shapes(steps: NDArray, starts: NDArray, window: int) -> NDArray:
+    """Values about every step, minus their mean."""
+    side = np.unique(np.linspace(1, window, min(window, _MOST_POINTS)).round().astype(np.int64))
+    offsets = np.concatenate([-side[::-1], [0], side])
+    lengths = np.diff(starts)
+    first, last = np.repeat(starts[:-1], lengths)[:, None], np.repeat(starts[1:] - 1, lengths)
+    places = np.clip(np.arange(len(steps))[:, None] + offsets, first, last[:, None])
+    values = steps[places]
+    values = values - values.mean(axis=1, keepdims=True)
+    return values.reshape(len(steps), -1)
 
 
 def _velocities(steps: NDArray, starts: NDArray) -> NDArray:

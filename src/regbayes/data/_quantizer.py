@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from regbayes.data._features import Use, _SequenceTransformer, describe
-from regbayes.data._sequences import Sequences, check_sequences
+from regbayes.data._features import Use, _SequenceTransformer
+from regbayes.data._sequences import check_sequences
 from regbayes.data._table import Frame
 
 
@@ -29,15 +29,17 @@ class SequenceQuantizer(_SequenceTransformer):
     ----------
     n_symbols : int, default=20
         Size of the codebook. If training has fewer distinct steps, each of them is a symbol.
-    use : {"positions", "velocities", "both"}, default="positions"
-        What a step is described by: its values, its difference to the step before, or both. See
-        `SequenceFeatures`, also for `center` and `scale`.
+    use : {"positions", "velocities", "both", "shapes"}, default="positions"
+        What a step is described by: its values, its difference to the step before, both, or the
+        shape of the steps about it. See `SequenceFeatures`, also for the next three.
     center : bool, default=False
         Subtract its mean from every sequence: its place stops to matter.
     scale : bool, default=False
         Divide every sequence by its root mean square deviation, one number for all features: its
         size stops to matter. Together with `center` it is the remedy when sequences differ in
         level and size and only their shape counts.
+    window : int, default=10
+        How far a shape reaches to either side.
     standardize : bool, default=True
         Divide every feature of the description by its standard deviation over all training steps,
         so that positions and velocities weigh alike. Otherwise features keep their proportions.
@@ -63,7 +65,7 @@ class SequenceQuantizer(_SequenceTransformer):
     -----
     Steps that are not observed stay so: None among the symbols, as estimators of symbols take it.
     An observed step between two that are not has no velocity, and becomes None too unless only
-    positions are used.
+    positions are used; so does one whose shape has an unobserved value.
 
     Every symbol occurs in training, so a model of symbols in the same pipeline knows them all.
 
@@ -102,6 +104,7 @@ class SequenceQuantizer(_SequenceTransformer):
         use: Use = "positions",
         center: bool = False,
         scale: bool = False,
+        window: int = 10,
         standardize: bool = True,
         random_state: Any = None,
     ):
@@ -109,6 +112,7 @@ class SequenceQuantizer(_SequenceTransformer):
         self.use = use
         self.center = center
         self.scale = scale
+        self.window = window
         self.standardize = standardize
         self.random_state = random_state
 
@@ -131,7 +135,7 @@ class SequenceQuantizer(_SequenceTransformer):
         described = described[~np.isnan(described[:, 0])]
         if len(described) == 0:
             raise ValueError(
-                "no step has a velocity: no two steps in a row are observed.\n"
+                "no step has its neighbours: no two in a row, or no whole shape, is observed.\n"
                 'To mend it: fill the gaps, or choose use="positions".'
             )
         columns = described.T[:, :, None] if self.standardize else [described]
@@ -166,9 +170,6 @@ class SequenceQuantizer(_SequenceTransformer):
         symbols[seen] = _nearest(steps[seen], self.codebook_)
         parts = sequences.give_back(symbols)
         return [*map(_with_gaps, parts)] if isinstance(parts, list) else _with_gaps(parts)
-
-    def _describe(self, sequences: Sequences) -> NDArray:
-        return describe(sequences, self.use, self.center, self.scale)
 
     @property
     def _frame(self) -> Frame:

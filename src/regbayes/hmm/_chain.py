@@ -197,8 +197,19 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             return rng.integers(n_states, size=n_steps)
         if self.init == "labels" and codes is not None:
             guess = rng.choice(codes[codes >= 0], size=n_steps)
-            return np.where(codes >= 0, codes, guess)
+            return self._parts_of(np.where(codes >= 0, codes, guess), new.inputs, rng)
         return clusters(new.inputs, new.inputs, n_states, rng)
+
+    def _parts_of(self, labels: NDArray, inputs: NDArray, rng: np.random.Generator) -> NDArray:
+        """Every label's steps in `n_label_states` clusters."""
+        if self.n_label_states == 1:
+            return labels
+        states = np.empty_like(labels)
+        for label in np.unique(labels):
+            own = labels == label
+            parts = clusters(inputs[own], inputs[own], self.n_label_states, rng)
+            states[own] = label * self.n_label_states + parts
+        return np.unique(states, return_inverse=True)[1]
 
     @property
     def _values(self) -> Values:

@@ -54,6 +54,9 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
     init : {"kmeans", "random", "labels"}, default="kmeans"
         First states of a chain: clusters of the observations, random ones, or a state for each
         label, which suits many classes that follow each other, such as letters.
+    n_label_states : int, default=1
+        With ``init="labels"``, first states for each label: clusters of its steps. Labels that have
+        parts, such as actions, want several.
     n_init_states, beam_width, mean_strength, covariance_df, covariance_scale, symbol_concentration
         As in :class:`InfiniteHMM`.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks
@@ -95,6 +98,7 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
         **_InfiniteChain._parameter_constraints,
         "emission": [StrOptions({"gaussian", "diag", "categorical", "poisson"}), None],
         "init": [StrOptions({"kmeans", "random", "labels"})],
+        "n_label_states": [_COUNT],
         "C": [_POSITIVE],
         "cost": [_POSITIVE],
         "prediction": [StrOptions({"marginal", "iterated", "single"})],
@@ -118,6 +122,7 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
         nu=(1.0, 100.0),
         shared_nu=(1.0, 100.0),
         init="kmeans",
+        n_label_states=1,
         n_init_states=10,
         beam_width=0.01,
         mean_strength=0.1,
@@ -145,6 +150,7 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
         self.nu = nu
         self.shared_nu = shared_nu
         self.init = init
+        self.n_label_states = n_label_states
         self.n_init_states = n_init_states
         self.beam_width = beam_width
         self.mean_strength = mean_strength

@@ -12,6 +12,7 @@ from regbayes.scores._maps import (
 from regbayes.scores._margin_classifier import MarginClassifier
 from regbayes.scores._max_margin import MaxMarginScore
 from regbayes.scores._preprocessed import Preprocessed
+from regbayes.scores._side_by_side import SideBySide
 
 __all__ = [
     "FisherKernelLearning",
@@ -22,6 +23,7 @@ __all__ = [
     "MaxMarginScoreClassifier",
     "PosteriorDivergenceScore",
     "Preprocessed",
+    "SideBySide",
     "SufficientStatisticsScore",
     "TOPScore",
 ]

@@ -71,13 +71,14 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """
         X, self.classes_, codes = check_labelled_table(self, X, y)
         shape = len(self.classes_), X.shape[1]
-        start = None
-        if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == shape:
-            start = np.column_stack([self.coef_ * np.sqrt(shape[1]), self.intercept_])
+        start: NDArray | None = None
+        last: NDArray = getattr(self, "coef_", np.empty(0))
+        if self.warm_start and last.shape == shape:
+            start = np.column_stack([last * np.sqrt(shape[1]), self.intercept_])
         with threadpool_limits(1, user_api="blas"):  # small products, and many of them
             found = med.solve(with_constant(X), codes, shape[0], self.C, start=start, tol=1e-5)
         self.coef_ = found.weights[:, :-1] / np.sqrt(shape[1])
-        self.intercept_ = found.weights[:, -1]
+        self.intercept_: NDArray = found.weights[:, -1]
         self.multipliers_ = found.multipliers
         return self
 
