@@ -197,8 +197,8 @@ NOTES = (
     "the scores is chosen by three folds of the training half. The best pipeline chooses its "
     "model, segments, classifier (Eq. 22's or an RBF SVM) and whether to learn with a margin by "
     "three folds too (promoters: five). Rates, rounds and folds of MSS are its defaults; they were "
-    "settled on halves with other seeds (100 and on) of these sets. The paper's figures are for its "
-    "own versions of the data."
+    "settled on halves with other seeds (100 and on) of these sets. The paper's figures are for "
+    "its own versions of the data."
 )
 
 
