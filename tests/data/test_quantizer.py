@@ -17,7 +17,7 @@ from regbayes.testing import sequence_checks
 RNG = np.random.default_rng(0)
 X = [RNG.standard_normal((n, 2)).cumsum(axis=0) for n in (30, 1, 12, 25)]
 LENGTHS = [len(x) for x in X]
-USES = ("positions", "velocities", "both")
+USES = ("positions", "velocities", "both", "shapes")
 NAN = np.nan
 
 
@@ -44,7 +44,8 @@ CASES = [
     for label, model, others in (
         ("features", SequenceFeatures(use="both", center=True, scale=True), OF_FINITE_ANSWERS),
         ("quantizer", SequenceQuantizer(4), set()),
-        ("shapes", SequenceQuantizer(6, use="both", center=True, scale=True), set()),
+        ("forms", SequenceQuantizer(6, use="both", center=True, scale=True), set()),
+        ("shapes", SequenceQuantizer(6, use="shapes", window=2), set()),
     )
     for name, check in sequence_checks(model)
     if name not in OF_WHOLE_SEQUENCES | others
@@ -116,6 +117,28 @@ def test_velocities(x, expected):
     np.testing.assert_array_equal(found[1][:, 0], expected)
     np.testing.assert_array_equal(found[0], [[2], [2]])
     np.testing.assert_array_equal(found[2], [[0]])
+
+
+@pytest.mark.parametrize(("window", "offsets"), [
+    (1, [-1, 0, 1]),
+    (3, [-3, -2, -1, 0, 1, 2, 3]),
+    (15, [-15, -13, -11, -9, -7, -5, -3, -1, 0, 1, 3, 5, 7, 9, 11, 13, 15]),
+])  # fmt: skip
+def test_shapes_are_the_values_about_a_step(window, offsets):
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((n, 2)) for n in (1, 4, 30)]
+    for x, found in zip(X, features(X, use="shapes", window=window), strict=True):
+        assert found.shape == (len(x), 2 * len(offsets))
+        for t, shape in enumerate(found):
+            values = np.array([x[min(max(t + o, 0), len(x) - 1)] for o in offsets])
+            np.testing.assert_allclose(shape.reshape(-1, 2), values - values.mean(axis=0))
+
+
+def test_a_shape_with_a_gap_is_not_observed():
+    x = np.array([1.0, 2.0, NAN, 4.0, 5.0, 6.0])
+    found = features([x], use="shapes", window=1)[0]
+    np.testing.assert_array_equal(np.isnan(found).all(axis=1), [0, 1, 1, 1, 0, 0])
+    np.testing.assert_array_equal(np.isnan(found).any(axis=1), [0, 1, 1, 1, 0, 0])
 
 
 def test_both_side_by_side():
@@ -317,8 +340,8 @@ def test_symbols_feed_models_of_symbols(use):
 def test_no_velocity_at_all():
     gaps = [np.array([1.0, NAN, 2.0]), np.array([NAN, 3.0])]
     assert quantizer().fit(gaps).n_symbols_ == 3
-    for use in ("velocities", "both"):
-        with pytest.raises(ValueError, match=r"no two steps in a row(.|\n)*positions"):
+    for use in ("velocities", "both", "shapes"):
+        with pytest.raises(ValueError, match=r"no two in a row(.|\n)*positions"):
             quantizer(use=use).fit(gaps)
 
 

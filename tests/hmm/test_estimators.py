@@ -286,6 +286,20 @@ def test_frequent_classes_from_labels_as_first_states():
     assert model.score(X, y) > 0.9
 
 
+def test_labels_that_have_parts():
+    """Each label has two places: a state for each of them, from the first sweep."""
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(4, size=50) for _ in range(6)]
+    X = [np.eye(4)[z] * 6 + rng.standard_normal((50, 4)) for z in parts]
+    y = [z % 2 for z in parts]
+    model = MaxMarginInfiniteHMM(
+        init="labels", n_label_states=2, n_draws=5, burn_in=0, random_state=0
+    ).fit(X, y)
+    assert model.trace_["n_states"].min() >= 4
+    pairs = {(z, s) for zs, ss in zip(parts, model.states_) for z, s in zip(zs, ss)}
+    assert len(pairs) == 4
+
+
 def test_step_transformer_in_a_pipeline(labelled):
     data, _ = labelled
     X = [
