@@ -114,10 +114,10 @@ def table(options, name, title, X, y, groups, splits, n_components, notes):
         options=replace(options, name=f"000_table3_{name}"),
         groups=groups,
         notes=notes + f" Every row sees {WINDOW} frames on either side; all but the forest see 20 "
-        "principal components of them. M2iHMM-1 chooses between clusters and a state for each label "
-        "as first states; with several states a label it chooses nothing: their number was settled "
-        "on two of the training subjects of MSR Action3D. The SVM and the CRF choose their weight "
-        "decay; 150 sweeps, iM2EDM 20 rounds. Inner folds leave out whole "
+        "principal components of them. M2iHMM-1 chooses between clusters and a state for each "
+        "label as first states; with several states a label it chooses nothing: their number was "
+        "settled on two of the training subjects of MSR Action3D. The SVM and the CRF choose their "
+        "weight decay; 150 sweeps, iM2EDM 20 rounds. Inner folds leave out whole "
         "groups. RGBD-HuDaAct, the paper's data, cannot "
         "be had; its figures do not compare.",
     )
