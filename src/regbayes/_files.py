@@ -29,7 +29,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 from scipy.sparse import csr_array, csr_matrix, issparse, sparray
 
-import regbayes
+from regbayes._version import __version__
 
 FORMAT = 1
 # What a small file may take in memory besides its own size; a large one its size once more.
@@ -44,7 +44,7 @@ _FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, 
 
 # Of an estimator: its name, its parameters, what fit found. And the way back.
 Describe = Callable[[Any], tuple[str, dict[str, Any], dict[str, Any]] | None]
-Build = Callable[[str, dict[str, Any], dict[str, Any]], Any]
+Build = Callable[[str], Callable[[dict[str, Any], dict[str, Any]], Any]]
 
 
 class FileError(ValueError):
@@ -74,7 +74,7 @@ def write(
     writer = _Writer(describe)
     tree = writer.node(content, "")
     head = json.dumps(
-        {"format": FORMAT, "kind": kind, "version": regbayes.__version__, "tree": tree},
+        {"format": FORMAT, "kind": kind, "version": __version__, "tree": tree},
         allow_nan=False,
         separators=(",", ":"),
     )
@@ -102,7 +102,7 @@ def read(path: Path, kind: str, build: Build | None = None) -> File:
         if not 1 <= head["format"] <= FORMAT:
             raise FileError(
                 f"{path} has format {head['format']}, written by regbayes {head['version']}; this "
-                f"is {regbayes.__version__}, which reads formats up to {FORMAT}.\n"
+                f"is {__version__}, which reads formats up to {FORMAT}.\n"
                 "To mend it: update regbayes."
             )
         if checksum != _checksum(head_text, arrays):
@@ -464,7 +464,8 @@ class _Reader:
         if self._build is None:
             raise TypeError("no place for an estimator")
         name, parameters, found = value
-        return self._build(name, self._named(parameters), self._named(found))
+        build = self._build(name)  # first, since the records of its family are loaded by that
+        return build(self._named(parameters), self._named(found))
 
 
 def _same_names(values: Iterable[dict]) -> bool:
