@@ -70,7 +70,10 @@ def write(
     describe: Describe = lambda value: None,
     previous: Path | None = None,
 ) -> str:
-    """Write `content` atomically; returns its checksum. The file it replaces becomes `previous`."""
+    """Write `content` atomically; returns its checksum. The file it replaces becomes `previous`.
+
+    Names last when :func:`sync_folder` was called.
+    """
     writer = _Writer(describe)
     tree = writer.node(content, "")
     head = json.dumps(
@@ -150,7 +153,6 @@ def write_atomically(path: Path, content: str | bytes, previous: Path | None = N
     except BaseException:
         os.unlink(temporary)
         raise
-    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

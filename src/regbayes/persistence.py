@@ -91,6 +91,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     content = {"model": model, "sklearn": sklearn.__version__}
     try:
         _files.write(Path(path), "model", content, _describe)
+        _files.sync_folder(Path(path).parent)
     except ModelFileError:
         raise
     except FileError as error:

@@ -209,6 +209,7 @@ class Page:
         }
         state, previous = state_files(folder, self._index)
         _files.write(state, "checkpoint", content, previous=previous)
+        _files.sync_folder(folder)
         logger.debug("chain %d: checkpoint after sweep %d", self._index, progress.n_done)
 
 
