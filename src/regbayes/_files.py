@@ -32,7 +32,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse, sparray
 from regbayes._version import __version__
 
 FORMAT = 1
-# What a small file may take in memory besides its own size; a large one its size once more.
+# Bytes that objects of a file may take besides its arrays, and a quarter of its size.
 _ALLOWANCE = 2**25
 _OBJECT = 100  # bytes of a Python object, roughly
 _DEEPEST = 100
@@ -182,11 +182,11 @@ def _load(path: Path, size: int) -> tuple[str, str, dict[str, NDArray]]:
 
 def _most_header(size: int) -> int:
     # The objects that JSON makes are up to some 25 times as large as the text.
-    return 2**17 + size // 32
+    return 2**20 + size // 128
 
 
 def _most_objects(size: int) -> int:
-    return (size + _ALLOWANCE) // _OBJECT
+    return (size // 4 + _ALLOWANCE) // _OBJECT
 
 
 def _checksum(head: str, arrays: Mapping[str, NDArray]) -> str:
@@ -229,9 +229,8 @@ class _Writer:
         if isinstance(value, np.random.RandomState):
             return {"random_state": self.node(value.get_state(legacy=False), path)}
         if is_record(type(value)):
-            name = f"{type(value).__module__}.{type(value).__qualname__}"
-            kept = [field for field in _field_names(type(value)) if field not in self._leave_out]
-            return {"record": [name, self._named({k: getattr(value, k) for k in kept}, path)]}
+            values = {name: getattr(value, name) for name in self._fields(type(value))}
+            return {"record": [_full_name(type(value)), self._named(values, path)]}
         if isinstance(value, list):
             return self._list(value, path)
         if isinstance(value, tuple):
@@ -249,8 +248,8 @@ class _Writer:
             name, parameters, found = described
             return {"estimator": [name, *(self._named(part, path) for part in (parameters, found))]}
         raise FileError(
-            f"{path or 'this'} is a {type(value).__module__}.{type(value).__qualname__}, which "
-            "these files cannot hold.\nTo mend it: use plain numbers, text, arrays and the "
+            f"{path or 'this'} is a {_full_name(type(value))}, which these "
+            " files cannot hold.\nTo mend it: use plain numbers, text, arrays and the "
             "estimators of regbayes; or pickle, for files that only you open."
         )
 
@@ -258,14 +257,23 @@ class _Writer:
         prefix = f"{path}." if path else ""
         return {name: self.node(value, prefix + name) for name, value in values.items()}
 
+    def _fields(self, cls: type) -> list[str]:
+        return [name for name in _field_names(cls) if name not in self._leave_out]
+
     def _list(self, values: list | tuple, path: str) -> Any:
         """By column, if the entries are alike."""
         kinds = {type(value) for value in values}
-        kind = kinds.pop() if len(kinds) == 1 and len(values) > 1 else None
+        kind: Any = kinds.pop() if len(kinds) == 1 and len(values) > 1 else None
         self.n_objects += len(values)
         if kind is dict and values[0] and _same_names(values):
             columns = {key: [value[key] for value in values] for key in values[0]}
             return {"rows": self._named(columns, path)}
+        if is_record(kind) and self._fields(kind):
+            parts = {name: [getattr(v, name) for v in values] for name in self._fields(kind)}
+            return {"records": [_full_name(kind), self._named(parts, path)]}
+        if kind is tuple and len({len(value) for value in values}) == 1 and 0 < len(values[0]) < 9:
+            places = enumerate(zip(*values))
+            return {"tuples": [self._list(place, f"{path}.{i}") for i, place in places]}
         if kind is np.ndarray and _same_kind(values):
             flat = self._store(np.concatenate([value.reshape(-1) for value in values]), path)
             shapes = np.array([value.shape for value in values], dtype=np.int64)
@@ -331,6 +339,8 @@ class _Reader:
             "dict": self._named,
             "pairs": lambda value: {self.node(k): self.node(v) for k, v in value},
             "rows": self._rows,
+            "tuples": lambda value: [*zip(*map(self._list, value), strict=True)],
+            "records": self._records,
             "arrays": self._split,
             "strings": self._strings,
             "numbers": lambda name: self._take(name).tolist(),
@@ -446,21 +456,11 @@ class _Reader:
         return found
 
     def _record(self, value: list) -> Any:
-        module, _, name = value[0].rpartition(".")
-        cls: Any = vars(sys.modules[module]).get(name) if module in sys.modules else None
-        if not is_record(cls) or cls.__module__ != module:
-            raise FileError(
-                f"the file names {value[0]}, which this version of regbayes does not have.\n"
-                "To mend it: use the version that wrote the file."
-            )
-        names, values = _field_names(cls), _defaults(cls) | self._named(value[1])
-        if values.keys() != set(names):  # a new field has a default, or old files do not load
-            raise ValueError(f"the fields of {value[0]} are others")
-        if not hasattr(cls, "__dataclass_fields__"):
-            return tuple.__new__(cls, (values[name] for name in names))
-        found: Any = object.__new__(cls)  # as pickle does: without running __init__
-        vars(found).update(values)
-        return found
+        return _make(_class(value[0]), self._named(value[1]))
+
+    def _records(self, value: list) -> list:
+        cls = _class(value[0])
+        return [_make(cls, row) for row in self._rows(value[1])]
 
     def _estimator(self, value: list) -> Any:
         if self._build is None:
@@ -488,6 +488,33 @@ def is_record(cls: Any) -> bool:
         and cls.__module__.startswith("regbayes.")
         and (is_dataclass(cls) or (issubclass(cls, tuple) and hasattr(cls, "_fields")))
     )
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _class(name: str) -> Any:
+    """A record of this package, among those that are loaded already."""
+    module, _, short = name.rpartition(".")
+    cls: Any = vars(sys.modules[module]).get(short) if module in sys.modules else None
+    if not is_record(cls) or cls.__module__ != module:
+        raise FileError(
+            f"the file names {name}, which this version of regbayes does not have.\n"
+            "To mend it: use the version that wrote the file."
+        )
+    return cls
+
+
+def _make(cls: Any, given: dict[str, Any]) -> Any:
+    values = _defaults(cls) | given
+    if values.keys() != set(_field_names(cls)):  # a new field has a default, for old files to load
+        raise ValueError(f"the fields of {cls.__name__} are others")
+    if not hasattr(cls, "__dataclass_fields__"):
+        return tuple.__new__(cls, (values[name] for name in _field_names(cls)))
+    found: Any = object.__new__(cls)  # as pickle does: without running __init__
+    vars(found).update(values)
+    return found
 
 
 def _checked_state(state: dict[str, Any]) -> dict[str, Any]:

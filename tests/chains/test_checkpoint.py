@@ -59,6 +59,11 @@ TREES = [
     np.arange(10)[::3],
     GammaPrior(2.0, 4.0),
     [Fixed(1.0), GammaPrior(1.0, 2.0)],
+    [GammaPrior(1.0, 2.0), GammaPrior(3.0, 4.0)],
+    [(1, "a"), (2, "b")],
+    [(np.arange(3.0), None), (np.arange(4.0), None)],
+    [(1, 2), (3,)],
+    [(), ()],
     csr_array(np.eye(3)),
 ]
 
