@@ -351,6 +351,10 @@ HOSTILE = {
     "an array by a list": estimator(found={"x_": {"array": ["a"]}}),
     "a column twice": estimator(found={"x_": [{"numbers": "a"}, {"numbers": "a"}]}),
     "unequal columns": estimator(found={"x_": {"rows": {"a": [1, 2], "b": [1]}}}),
+    "an array of lists twice": estimator(
+        found={"x_": [{"arrays": ["a", "fitting"]}, {"arrays": ["a", "fitting"]}]}
+    ),
+    "a text twice": estimator(found={"x_": [{"strings": ["a", "c"]}, {"strings": ["a", "d"]}]}),
     "shapes that do not fit": estimator(found={"x_": {"arrays": ["a", "shapes"]}}),
     "lengths that do not fit": estimator(found={"x_": {"strings": ["a", "b"]}}),
     "letters that are none": estimator(found={"x_": {"text": ["U", "letters"]}}),
@@ -383,11 +387,14 @@ def test_forged_files_are_refused(tmp_path, name):
     arrays = {
         "a": np.arange(6.0),
         "b": np.array([2, 5]),
+        "c": np.array([48]),
+        "d": np.array([48]),
+        "fitting": np.array([[6]]),
         "shapes": np.array([[2, 2], [1, -1]]),
         "letters": np.full((2, 3), 2**31, dtype=np.uint32),
         "empty": np.zeros((2**40, 0)),
         "many": np.zeros(2**19, dtype=bool),
-        **{f"bits{i}": np.zeros(2**14, dtype=bool) for i in range(40)},
+        **{f"bits{i}": np.zeros(2**16, dtype=bool) for i in range(40)},
     }
     path = write_forged(tmp_path / "x", head_of(HOSTILE[name]), arrays)
     with guarded(path), pytest.raises(ModelFileError, match=r"To mend it: .*\.$"):
@@ -419,7 +426,7 @@ def test_forged_heads_are_refused(tmp_path, head):
 class guarded:
     """No module is imported meanwhile, and no memory is taken beyond what the file may ask for."""
 
-    def __init__(self, path, allowance=2**26):
+    def __init__(self, path, allowance=100_000_000):
         self.limit = 2 * path.stat().st_size + allowance
 
     def __enter__(self):
@@ -538,7 +545,7 @@ def test_a_large_model_takes_its_own_size_when_it_is_loaded(tmp_path):
 
 def test_too_many_small_parts_are_refused_when_saved(tmp_path):
     model = clone(SYMBOLS)
-    model.many_ = [[None] for _ in range(400_000)]
+    model.many_ = [[None, 1] for _ in range(500_000)]
     with pytest.raises(ModelFileError, match="larger thin"):
         regbayes.save(model, tmp_path / "x")
 

@@ -33,8 +33,8 @@ from regbayes._version import __version__
 
 FORMAT = 1
 # Bytes that objects of a file may take besides its arrays, and a quarter of its size.
-_ALLOWANCE = 2**25
-_OBJECT = 100  # bytes of a Python object, roughly
+_ALLOWANCE = 2**26
+_OBJECT = 50  # bytes of a Python object, roughly
 _DEEPEST = 100
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "SFC64")
 _PLAIN = "biuf"  # kinds of arrays that safetensors has
@@ -205,7 +205,7 @@ class _Writer:
         self, describe: Describe = lambda value: None, leave_out: Iterable[str] = ()
     ) -> None:
         self.arrays: dict[str, NDArray] = {}
-        self.n_objects = 0
+        self.n_objects = 0  # as a reader counts them, or more
         self._describe = describe
         self._leave_out = frozenset(leave_out)
         self._known: dict[int, tuple[NDArray, Any]] = {}
@@ -248,9 +248,9 @@ class _Writer:
             name, parameters, found = described
             return {"estimator": [name, *(self._named(part, path) for part in (parameters, found))]}
         raise FileError(
-            f"{path or 'this'} is a {_full_name(type(value))}, which these "
-            " files cannot hold.\nTo mend it: use plain numbers, text, arrays and the "
-            "estimators of regbayes; or pickle, for files that only you open."
+            f"{path or 'this'} is a {_full_name(type(value))}, which these files cannot hold.\n"
+            "To mend it: use plain numbers, text, arrays and the estimators of regbayes; or "
+            "pickle, for files that only you open."
         )
 
     def _named(self, values: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -264,19 +264,22 @@ class _Writer:
         """By column, if the entries are alike."""
         kinds = {type(value) for value in values}
         kind: Any = kinds.pop() if len(kinds) == 1 and len(values) > 1 else None
-        self.n_objects += len(values)
+        self.n_objects += 1 + len(values)
         if kind is dict and values[0] and _same_names(values):
             columns = {key: [value[key] for value in values] for key in values[0]}
+            self.n_objects += _n_objects_of_rows(columns)
             return {"rows": self._named(columns, path)}
         if is_record(kind) and self._fields(kind):
-            parts = {name: [getattr(v, name) for v in values] for name in self._fields(kind)}
-            return {"records": [_full_name(kind), self._named(parts, path)]}
+            columns = {name: [getattr(v, name) for v in values] for name in self._fields(kind)}
+            self.n_objects += _n_objects_of_rows(columns)
+            return {"records": [_full_name(kind), self._named(columns, path)]}
         if kind is tuple and len({len(value) for value in values}) == 1 and 0 < len(values[0]) < 9:
             places = enumerate(zip(*values))
             return {"tuples": [self._list(place, f"{path}.{i}") for i, place in places]}
         if kind is np.ndarray and _same_kind(values):
             flat = self._store(np.concatenate([value.reshape(-1) for value in values]), path)
             shapes = np.array([value.shape for value in values], dtype=np.int64)
+            self.n_objects += len(shapes) + shapes.size
             return {"arrays": [flat, self._store(shapes, f"{path}.shapes")]}
         if kind is str:
             texts = [value.encode("utf-8", "surrogatepass") for value in values]
@@ -290,16 +293,17 @@ class _Writer:
         return [self.node(value, f"{path}.{i}") for i, value in enumerate(values)]
 
     def _array(self, value: NDArray, path: str) -> Any:
+        self.n_objects += 1
+        if value.dtype == object:
+            values = value.ravel().tolist()
+            return {"objects": [list(value.shape), self._list(values, path)]}
         # An array that is there twice is one array when it is read, too.
         if id(value) not in self._known:
-            self._known[id(value)] = value, self._new_array(value, path)
+            self._known[id(value)] = value, self._new_array(np.asarray(value), path)
         return self._known[id(value)][1]
 
     def _new_array(self, value: NDArray, path: str) -> Any:
-        value = np.asarray(value)
         kind, width = value.dtype.kind, value.dtype.itemsize
-        if kind == "O":
-            return {"objects": [list(value.shape), self._list(value.ravel().tolist(), path)]}
         if kind in "US" and width:
             letters = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
             unit = np.dtype(np.uint32 if kind == "U" else np.uint8)
@@ -376,10 +380,14 @@ class _Reader:
         if self._left < 0:
             raise ValueError("more objects than a file of this size needs")
 
-    def _take(self, name: str) -> NDArray:
-        """A column of a list. No two lists share one: a small file would fill the memory."""
+    def _column(self, name: str) -> NDArray:
+        """What a list is made of. No two lists share one: a small file would fill the memory."""
         self._unread.remove(name)
-        array = self._arrays[name]
+        return self._arrays[name]
+
+    def _take(self, name: str) -> NDArray:
+        """A column with one entry for each entry of the list."""
+        array = self._column(name)
         if array.ndim != 1:
             raise ValueError("a column has one axis")
         self._spend(len(array))
@@ -397,13 +405,13 @@ class _Reader:
         return {name: self.node(each) for name, each in value.items()}
 
     def _rows(self, value: dict[str, Any]) -> list[dict[str, Any]]:
-        columns = [self._list(column) for column in value.values()]
-        self._spend(len(columns) * len(columns[0]))
-        return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = {name: self._list(column) for name, column in value.items()}
+        self._spend(_n_objects_of_rows(columns))
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row)) for row in rows]
 
     def _split(self, value: list) -> list[NDArray]:
-        flat, shapes = (self._arrays[name] for name in value)
-        self._unread -= {*value}
+        flat, shapes = map(self._column, value)
         if shapes.ndim != 2 or shapes.dtype != np.int64 or shapes.min(initial=0) < 0:
             raise ValueError("not the shapes of arrays")
         self._spend(2 * len(shapes) + shapes.size)
@@ -417,7 +425,7 @@ class _Reader:
         ]
 
     def _strings(self, value: list) -> list[str]:
-        data, lengths = self._arrays[value[0]].tobytes(), self._take(value[1])
+        data, lengths = self._column(value[0]).tobytes(), self._take(value[1])
         ends = np.cumsum(lengths)
         if lengths.dtype != np.int64 or lengths.min(initial=0) < 0 or ends[-1] != len(data):
             raise ValueError("not the lengths of these texts")
@@ -468,6 +476,10 @@ class _Reader:
         name, parameters, found = value
         build = self._build(name)  # first, since the records of its family are loaded by that
         return build(self._named(parameters), self._named(found))
+
+
+def _n_objects_of_rows(columns: Mapping[str, list]) -> int:
+    return (3 + len(columns)) * len(next(iter(columns.values())))
 
 
 def _same_names(values: Iterable[dict]) -> bool:

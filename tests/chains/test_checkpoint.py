@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from regbayes import _files
 from regbayes._files import DamagedFile, FileError
-from regbayes.chains import Checkpoint, CheckpointError, Watch, descend, run
+from regbayes.chains import Checkpoint, CheckpointError, Watch, _checkpoint, descend, run
 from regbayes.chains._checkpoint import fingerprint
 from regbayes.hmm import (
     CategoricalHMM,
@@ -46,6 +46,8 @@ TREES = [
     ["", "a", "\u00e9\u00e9"],
     [{"a": 1, "b": np.zeros((2, 0))}, {"a": 2, "b": np.ones((1, 3))}],
     [{"a": 1}, {"b": 2}],
+    [{"a": True, "b": "x"} for _ in range(50)],
+    [np.zeros((1, 1, 1, 1))] * 20,
     [np.arange(3), np.arange(4.0)],
     np.float32(0.1),
     np.array(3),
@@ -77,6 +79,18 @@ def round_trip(tmp_path, tree):
 def test_a_tree_comes_back_as_it_was(tmp_path, tree):
     again = round_trip(tmp_path, tree)
     assert flat(again) == flat(tree)
+    assert flat(round_trip(tmp_path, [tree, (tree, {"again": tree})])) == flat(
+        [tree, (tree, {"again": tree})]
+    )
+
+
+@pytest.mark.parametrize("tree", [*TREES, TREES, [TREES, TREES]], ids=repr)
+def test_what_is_written_is_never_too_much_to_read(tree):
+    """A reader counts objects, lest a small file fill the memory; a writer knows how."""
+    writer = _files._Writer()
+    written = writer.node(tree, "")
+    read = _files._Reader(writer.arrays, writer.n_objects, None).node(written)
+    assert flat(read) == flat(tree)
 
 
 @pytest.mark.parametrize("bits", ["MT19937", "PCG64", "PCG64DXSM", "SFC64"])
@@ -373,6 +387,15 @@ def test_it_is_written_every_so_often_and_at_the_end(tmp_path, caplog):
     assert {name for name in sizes if "draws" in name} == {
         "chain-0.draws-0", "chain-0.draws-4", "chain-0.draws-8"
     }  # fmt: skip
+
+
+def test_many_draws_are_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "_MOST", 3)
+    first = walk(tmp_path)  # at the end only
+    assert {p.name for p in tmp_path.glob("*draws*")} == {
+        f"chain-0.draws-{start}" for start in (0, 3, 6, 9)
+    }
+    assert walk(tmp_path)["x"].tolist() == first["x"].tolist()
 
 
 def test_it_is_written_by_the_clock(tmp_path, caplog, monkeypatch):

@@ -32,6 +32,9 @@ IDLE = frozenset(
 )
 
 
+_MOST = 1000  # draws in a file
+
+
 class CheckpointError(FileError):
     """A checkpoint is of another run, or damaged beyond help; the message says what to do."""
 
@@ -197,11 +200,10 @@ class Page:
 
     def _write(self, progress: Progress) -> None:
         folder, name = self._book.folder, f"chain-{self._index}"
-        n_kept = sum(n for _, _, n in self._parts)
-        if len(progress.kept) > n_kept:
-            part = f"{name}.draws-{n_kept}"
-            checksum = _files.write(folder / part, "checkpoint", progress.kept[n_kept:])
-            self._parts = [*self._parts, [part, checksum, len(progress.kept) - n_kept]]
+        for start in range(sum(n for _, _, n in self._parts), len(progress.kept), _MOST):
+            some = progress.kept[start : start + _MOST]
+            checksum = _files.write(folder / f"{name}.draws-{start}", "checkpoint", some)
+            self._parts = [*self._parts, [f"{name}.draws-{start}", checksum, len(some)]]
         content = {
             "identity": self._book.identity,
             "progress": replace(progress, kept=[]),
