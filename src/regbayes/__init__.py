@@ -6,7 +6,7 @@ posterior ∝ prior × likelihood × margin
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+from regbayes._version import __version__
 
 __all__ = [
     "__version__",
@@ -14,10 +14,13 @@ __all__ = [
     "data",
     "datasets",
     "hmm",
+    "load",
     "margin",
     "mixture",
+    "persistence",
     "plot",
     "priors",
+    "save",
     "scores",
     "testing",
     "warmup",
@@ -30,6 +33,8 @@ def __getattr__(name: str) -> Any:
         from regbayes._warmup import warmup
 
         return warmup
+    if name in ("save", "load"):
+        return getattr(import_module("regbayes.persistence"), name)
     if name in __all__:
         return import_module(f"regbayes.{name}")
     raise AttributeError(f"module 'regbayes' has no attribute {name!r}")

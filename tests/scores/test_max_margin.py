@@ -558,7 +558,7 @@ def test_verbose_shows_a_progress_bar(capsys):
     X, y = order_or_noise(8, 0)
     MaxMarginScore(hmm(), n_iter=2, random_state=0, verbose=True).fit(X, y)
     shown = capsys.readouterr().out
-    assert "MaxMarginScore - fit" in shown
+    assert "chain 0" in shown
     assert "100%" in shown
     MaxMarginScore(hmm(), n_iter=2, random_state=0).fit(X, y)
     assert capsys.readouterr().out == ""

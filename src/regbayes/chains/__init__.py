@@ -1,17 +1,27 @@
-"""The loops: sampling in threads, variational rounds, their progress, draws kept in a trace."""
+"""The loops: sampling in threads, variational rounds; their progress, checkpoints and draws."""
 
+from regbayes.chains._checkpoint import CHECKPOINT, Checkpoint, CheckpointError
 from regbayes.chains._descend import Descent, backtrack, descend
+from regbayes.chains._diagnose import Diagnosis, Quantity, SamplerMixin, diagnose, r_hat
 from regbayes.chains._progress import Watch, watched
 from regbayes.chains._run import draw_seed, run, run_for, streams
 from regbayes.chains._trace import Trace
 
 __all__ = [
+    "CHECKPOINT",
+    "Checkpoint",
+    "CheckpointError",
     "Descent",
+    "Diagnosis",
+    "Quantity",
+    "SamplerMixin",
     "Trace",
     "Watch",
     "backtrack",
     "descend",
+    "diagnose",
     "draw_seed",
+    "r_hat",
     "run",
     "run_for",
     "streams",

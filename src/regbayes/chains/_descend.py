@@ -7,8 +7,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from regbayes.chains._checkpoint import Progress
 from regbayes.chains._progress import Watch
-from regbayes.chains._run import Init, State, Step, streams
+from regbayes.chains._run import Init, State, Step, draw_seed, streams
 
 Best = TypeVar("Best")
 
@@ -47,7 +48,8 @@ def descend(
     max_iter : int
         At most this many rounds; a warning says so when they were too few.
     watch : Watch, optional
-        Where progress is told; a callback that answers True ends its start early.
+        Where progress is told and checkpoints are kept; a callback that answers True ends its
+        start early.
     advice : str, optional
         What to do when the rounds were too few; None for methods that may well stop early.
 
@@ -68,20 +70,43 @@ def descend(
     (True, True)
     """
     watch = Watch() if watch is None else watch
-    found = []
-    for index, rng in enumerate(streams(random_state, n_init)):
-        with watch.chain(index, max_iter) as tell:
-            state, done = init(rng), False
-            trace = [objective(state)]
-            while not done and len(trace) <= max_iter:
-                state = step(rng, state)
+    seed = draw_seed(random_state, watch.checkpoint)
+    logbook = watch.logbook(step, seed)
+
+    def start(index: int, rng: np.random.Generator) -> Descent[State]:
+        page = None if logbook is None else logbook.open(index)
+        here = None if page is None else page.progress
+        if here is not None and isinstance(here.state, Descent):  # it had come to its end
+            return here.state
+        with watch.chain(index, max_iter - (0 if here is None else here.n_done)) as tell:
+            if here is None:
+                first = init(rng)
+                here = Progress((first, [objective(first)]), rng, 0, max_iter)
+            state, trace = here.state
+            settled = stopped = False
+            while here.n_done < max_iter and not (settled or stopped):
+                state = step(here.rng, state)
                 trace.append(objective(state))
-                done = tell() or trace[-2] - trace[-1] <= tol * abs(trace[-1])
-            state = finish(rng, state)
-            trace[-1] = objective(state)
-        found.append(Descent(state, np.array(trace), done))
+                here.state, here.n_done = (state, trace), here.n_done + 1
+                settled = bool(trace[-2] - trace[-1] <= tol * abs(trace[-1]))
+                stopped = tell(lambda: {"objective": trace[-1]})
+                if page is not None and not settled:
+                    page.keep(here, at_once=stopped)
+            state = finish(here.rng, state)
+            by_callback = stopped and not watch.stopped
+            objectives = np.array([*trace[:-1], objective(state)])
+            result = Descent(state, objectives, settled or by_callback)
+        if page is not None and (settled or here.n_done == max_iter):
+            here.state = result
+            page.keep(here, at_once=True)
+        return result
+
+    found: list[Descent[State]] = []
+    for index, rng in enumerate(streams(seed, n_init)):
+        if not (found and watch.stopped):
+            found.append(start(index, rng))
     best = min(found, key=lambda descent: descent.objective[-1])
-    if not best.converged and advice is not None:
+    if not best.converged and advice is not None and not watch.stopped:
         warnings.warn(
             f"the objective still falls after max_iter={max_iter} rounds; {advice}.",
             ConvergenceWarning,

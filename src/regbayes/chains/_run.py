@@ -1,5 +1,10 @@
 """The only sampling loop."""
 
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -8,23 +13,33 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from regbayes.chains._checkpoint import CheckpointError, Progress, fingerprint, stored_seed
+from regbayes.chains._diagnose import numbers, r_hat, warn_when_apart
 from regbayes.chains._progress import Watch, watched
-from regbayes.chains._trace import Trace
+from regbayes.chains._trace import Ends, Trace
 
 State = TypeVar("State")
 Init = Callable[[np.random.Generator], State]
 Step = Callable[[np.random.Generator, State], State]
 Record = Callable[[State], Mapping[str, Any]]
 
+logger = logging.getLogger("regbayes")
 
-def draw_seed(random_state: Any) -> int:
+
+def draw_seed(random_state: Any, checkpoint: Any = None) -> int:
     """An integer seed from anything scikit-learn takes as `random_state`, or a generator.
+
+    A run without a `random_state` that has a `checkpoint` already goes on with its seed.
 
     Examples
     --------
     >>> draw_seed(7)
     7
     """
+    if random_state is None:
+        stored = stored_seed(checkpoint)
+        if stored is not None:
+            return stored
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
     if isinstance(random_state, (int, np.integer)):
@@ -57,6 +72,8 @@ def run(
     random_state: Any = None,
     n_jobs: int | None = None,
     watch: Watch | None = None,
+    warm_start: bool = False,
+    before: Trace | None = None,
 ) -> Trace:
     """Run `n_chains` chains of `burn_in + n_draws * thin` sweeps and keep every `thin`-th draw.
 
@@ -64,14 +81,21 @@ def run(
     ----------
     init : callable(rng) -> state
     step : callable(rng, state) -> state
-        One sweep. It may change `state` in place: `record` copies what it keeps.
+        One sweep. It may change `state` in place: `record` copies what it keeps. To be known again
+        by a checkpoint, it is bound to its data by :func:`functools.partial`.
     record : callable(state) -> mapping of name to number or array
-        What a draw consists of.
+        What a draw consists of; it must not use random numbers.
     n_jobs : int, optional
         Chains run in threads, since compiled steps release the GIL. The result is the same for
         any number of them.
     watch : Watch, optional
-        Where progress is told; a callback that answers True ends its chain early.
+        Where progress is told and checkpoints are kept; a callback that answers True ends its
+        chain early.
+    warm_start : bool
+        Let the trace remember where its chains stand. Chains that are finished, in `before` or in
+        the checkpoint, go on by `n_draws` more.
+    before : Trace, optional
+        The draws so far, from a run with `warm_start`.
 
     Returns
     -------
@@ -87,35 +111,65 @@ def run(
     >>> trace["x"].shape
     (2, 200)
     """
-    n_sweeps = burn_in + n_draws * thin
     watch = Watch() if watch is None else watch
+    seed = draw_seed(random_state)
+    logbook = watch.logbook(step, seed)
+    pages = [None if logbook is None else logbook.open(index) for index in range(n_chains)]
+    begun = [None if page is None else page.progress for page in pages]
+    data = fingerprint(step) if warm_start else None
+    if warm_start and before is not None and not any(begun):
+        begun = _ends_of(before, data, n_chains)
+    n_sweeps = burn_in + n_draws * thin
+    if warm_start and any(begun):
+        n_sweeps = _aim(begun, n_draws * thin)
+    draws_so_far: list[list[Mapping[str, Any]]] = [[] for _ in range(n_chains)]
 
-    def chain(index: int, rng: np.random.Generator) -> list[Mapping[str, Any]]:
-        # A checkpoint will hold exactly what lives here: state, rng, sweep and draws.
-        draws = []
-        with watch.chain(index, n_sweeps) as tell:
-            state = init(rng)
-            for sweep in range(n_sweeps):
-                state = step(rng, state)
-                if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
-                    draws.append(record(state))
-                if tell():
-                    break
-        # A chain that was stopped before its first draw still has a state to show.
-        return draws or [record(state)]
+    def chain(index: int, rng: np.random.Generator) -> Progress | None:
+        here, page = begun[index], pages[index]
+        if here is None and watch.stopped and index > 0:
+            return None
+        n_left = n_sweeps - (0 if here is None else here.n_done)
+        with watch.chain(index, max(n_left, 0)) as tell:
+            if here is None:
+                here = Progress(init(rng), rng, 0, n_sweeps)
+            here.target = n_sweeps
+            draws_so_far[index] = here.kept
+            done = False
+            while here.n_done < n_sweeps and not done:
+                here.state = step(here.rng, here.state)
+                here.n_done += 1
+                drawn = here.n_done > burn_in and (here.n_done - burn_in) % thin == 0
+                if drawn:
+                    here.kept.append(record(here.state))
+                done = tell(lambda: look(here.kept[-1] if drawn else record(here.state)))  # noqa: B023
+                if page is not None:
+                    page.keep(here, at_once=done or here.n_done == n_sweeps)
+        logger.info("chain %d: %d sweeps, %d draws", index, here.n_done, len(here.kept))
+        return here
+
+    def look(draw: Mapping[str, Any]) -> dict[str, float]:
+        return numbers(draw) | {"r_hat": r_hat([_log_joints(draws) for draws in draws_so_far])}
 
     # Threads for BLAS would fight with the threads of the chains.
     with threadpool_limits(limits=1, user_api="blas"):
-        chains = Parallel(n_jobs=n_jobs, backend="threading")(
-            delayed(chain)(index, rng) for index, rng in enumerate(streams(random_state, n_chains))
+        ended = Parallel(n_jobs=n_jobs, backend="threading")(
+            delayed(chain)(index, rng) for index, rng in enumerate(streams(seed, n_chains))
         )
-    return Trace(chains)
+    chains = [each for each in ended if each is not None]
+    n_kept = (n_sweeps - burn_in) // thin  # a checkpoint may have more than are asked for
+    # A chain that was stopped before its first draw still has a state to show.
+    trace = Trace([each.kept[:n_kept] or [record(each.state)] for each in chains])
+    if data is not None:
+        places = [(each.state, each.rng, each.n_done, each.target) for each in chains]
+        trace.ends = Ends(data, places)
+    return trace
 
 
 def run_for(estimator: Any, init: Init, step: Step, record: Record, seed: int) -> Trace:
     """`run`, with the words that the constructors of all samplers share, and their progress."""
+    warm_start = getattr(estimator, "warm_start", False)
     with watched(estimator, estimator.n_chains) as watch:
-        return run(
+        trace = run(
             init,
             step,
             record,
@@ -126,4 +180,41 @@ def run_for(estimator: Any, init: Init, step: Step, record: Record, seed: int) -
             random_state=seed,
             n_jobs=estimator.n_jobs,
             watch=watch,
+            warm_start=warm_start,
+            before=getattr(estimator, "trace_", None) if warm_start else None,
         )
+    if not watch.stopped:
+        warn_when_apart(trace, type(estimator).__name__)
+    return trace
+
+
+def _ends_of(before: Trace, data: str | None, n_chains: int) -> list[Progress | None]:
+    if before.ends is None:
+        warnings.warn(
+            "warm_start=True finds no end to go on from, and starts anew: the last fit was not "
+            "with warm_start=True.",
+            stacklevel=6,
+        )
+        return [None] * n_chains
+    if before.ends.data != data or len(before.ends.places) != n_chains:
+        raise CheckpointError(
+            "warm_start=True goes on with the same chains on the same data, and these are others.\n"
+            "To mend it: fit with the data and parameters of the last fit, or with "
+            "warm_start=False."
+        )
+    # Copies: if this run fails, what was found before stays as it is.
+    return [
+        Progress(*copy.deepcopy(place), kept=list(draws))
+        for place, draws in zip(before.ends.places, before.chains)
+    ]
+
+
+def _aim(begun: list[Progress | None], n_more: int) -> int:
+    """Sweeps to run: as many as were to be, and more if they have all been."""
+    aim = max(each.target for each in begun if each is not None)
+    finished = all(each is not None and each.n_done >= aim for each in begun)
+    return aim + n_more if finished else aim
+
+
+def _log_joints(draws: list[Mapping[str, Any]]) -> list[float]:
+    return [draw["log_joint"] for draw in draws if "log_joint" in draw]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,22 @@ if TYPE_CHECKING:
     import arviz
 
 
+class Ends(NamedTuple):
+    """Where the chains of a run stand: a checksum of their data, then state, generator, sweeps."""
+
+    data: str
+    places: list[tuple[Any, np.random.Generator, int, int]]
+
+
+@dataclass(eq=False, repr=False)
 class Trace:
     """Draws by chain; a draw maps names to numbers or arrays, whose shapes may vary.
 
     Parameters
     ----------
     chains : sequence of sequences of mappings
+    ends : Ends, optional
+        For a run that goes on, see :func:`run`.
 
     Examples
     --------
@@ -27,8 +38,11 @@ class Trace:
     [2, 1]
     """
 
-    def __init__(self, chains: Sequence[Sequence[Mapping[str, Any]]]) -> None:
-        self.chains = [list(chain) for chain in chains]
+    chains: Sequence[Sequence[Mapping[str, Any]]]
+    ends: Ends | None = None
+
+    def __post_init__(self) -> None:
+        self.chains = [list(chain) for chain in self.chains]
 
     @property
     def n_chains(self) -> int:

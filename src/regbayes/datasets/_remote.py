@@ -13,7 +13,6 @@ import http.client
 import io
 import json
 import os
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +25,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from regbayes._files import write_atomically
 
 # The cells of a table by column name; every column has one type.
 Columns = dict[str, list[Any]]
@@ -96,22 +97,6 @@ def array_checksum(arrays: NamedArrays) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write `content` so that a reader sees the old file or the whole new one, never a part."""
-    data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        # mkstemp gives 0600; a data home or a results folder may be shared.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def as_text(content: bytes) -> str:

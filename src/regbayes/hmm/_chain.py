@@ -47,7 +47,7 @@ def _has_emission(self: Any) -> bool:
     return True
 
 
-class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
+class _InfiniteChain(chains.SamplerMixin, SequenceMixin, CallbackSupportMixin, BaseEstimator):
     """What the sampled HMMs share: all but the labels."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -70,6 +70,8 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
+        "warm_start": ["boolean"],
+        "checkpoint": chains.CHECKPOINT,
     }
 
     def decode(self, X: Any, lengths: Any = None) -> Any:
@@ -177,7 +179,7 @@ class _InfiniteChain(SequenceMixin, CallbackSupportMixin, BaseEstimator):
             # Threads that chains leave over work on sequences.
             max(1, effective_n_jobs(self.n_jobs) // self.n_chains),
         )
-        self._seed = chains.draw_seed(self.random_state)
+        self._seed = chains.draw_seed(self.random_state, self.checkpoint)
         self.trace_ = chains.run_for(
             self,
             partial(beam.init, model, partial(self._first_states, new, codes)),

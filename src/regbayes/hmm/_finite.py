@@ -51,6 +51,7 @@ class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator, ABC):
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
+        "checkpoint": chains.CHECKPOINT,
     }
     _values: ClassVar[Literal["continuous", "categorical"]]
 
@@ -294,6 +295,9 @@ class CategoricalHMM(_FiniteHMM):
         Threads over sequences; the result does not depend on it.
     verbose : bool or int, default=False
     callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -348,6 +352,7 @@ class CategoricalHMM(_FiniteHMM):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.n_states = n_states
         self.topology = topology
@@ -363,6 +368,7 @@ class CategoricalHMM(_FiniteHMM):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @property
     def probabilities_(self) -> NDArray:
@@ -419,7 +425,7 @@ class GaussianHMM(_FiniteHMM):
         Degrees of freedom of a state's covariance prior for one feature; more is tighter.
     covariance_scale : float, default=0.1
         Expected variance of a state as a fraction of the data's.
-    n_iter, tol, n_init, random_state, n_jobs, verbose, callbacks
+    n_iter, tol, n_init, random_state, n_jobs, verbose, callbacks, checkpoint
         As in :class:`CategoricalHMM`.
 
     Attributes
@@ -473,6 +479,7 @@ class GaussianHMM(_FiniteHMM):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.n_states = n_states
         self.covariance_type = covariance_type
@@ -489,6 +496,7 @@ class GaussianHMM(_FiniteHMM):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @property
     def means_(self) -> NDArray:

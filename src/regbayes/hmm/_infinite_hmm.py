@@ -55,6 +55,11 @@ class InfiniteHMM(_InfiniteChain):
         it.
     verbose : bool or int, default=False
     callbacks : list of scikit-learn callbacks, default=None
+    warm_start : bool, default=False
+        Go on where the last fit with warm_start=True ended: `n_draws` more of the same chains.
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -116,6 +121,8 @@ class InfiniteHMM(_InfiniteChain):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        warm_start=False,
+        checkpoint=None,
     ):
         self.emission = emission
         self.alpha = alpha
@@ -136,6 +143,8 @@ class InfiniteHMM(_InfiniteChain):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

@@ -77,6 +77,9 @@ class MarkovSwitchingMED(StepLabeller, SequenceMixin, CallbackSupportMixin, Base
     verbose : bool or int, default=False
         Show a progress bar.
     callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -149,6 +152,7 @@ class MarkovSwitchingMED(StepLabeller, SequenceMixin, CallbackSupportMixin, Base
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
+        "checkpoint": chains.CHECKPOINT,
     }
 
     def __init__(
@@ -169,6 +173,7 @@ class MarkovSwitchingMED(StepLabeller, SequenceMixin, CallbackSupportMixin, Base
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.max_states = max_states
         self.C = C
@@ -185,6 +190,7 @@ class MarkovSwitchingMED(StepLabeller, SequenceMixin, CallbackSupportMixin, Base
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

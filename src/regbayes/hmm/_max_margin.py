@@ -59,7 +59,8 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
         parts, such as actions, want several.
     n_init_states, beam_width, mean_strength, covariance_df, covariance_scale, symbol_concentration
         As in :class:`InfiniteHMM`.
-    n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks
+    n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks, warm_start,
+    checkpoint
         As in :class:`InfiniteHMM`.
     n_rounds : int, default=50
         Rounds of the iterated prediction.
@@ -138,6 +139,8 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        warm_start=False,
+        checkpoint=None,
     ):
         self.emission = emission
         self.C = C
@@ -166,6 +169,8 @@ class MaxMarginInfiniteHMM(StepLabeller, _InfiniteChain):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

@@ -24,7 +24,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
+class _SampledMixture(chains.SamplerMixin, ClassifierMixin, CallbackSupportMixin, BaseEstimator):
     """What GiSVM and dpMNL share: all but the label factor."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -46,6 +46,8 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
+        "warm_start": ["boolean"],
+        "checkpoint": chains.CHECKPOINT,
     }
 
     def _classifier(self, n_classes: int, n_inputs: int) -> GibbsClassifier:
@@ -82,7 +84,7 @@ class _SampledMixture(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
             len(X) if self.max_components is None else self.max_components,
             weight_passes=getattr(self, "weight_passes", 1),
         )
-        self._seed = chains.draw_seed(self.random_state)
+        self._seed = chains.draw_seed(self.random_state, self.checkpoint)
         self.trace_ = chains.run_for(
             self,
             partial(gibbs.init, model),
@@ -218,6 +220,11 @@ class GibbsInfiniteSVM(_SampledMixture):
         Show a progress bar. Inside a Pipeline or a search there is none: set scikit-learn's
         `ProgressBar` on the outer estimator instead.
     callbacks : list of scikit-learn callbacks, default=None
+    warm_start : bool, default=False
+        Go on where the last fit with warm_start=True ended: `n_draws` more of the same chains.
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -285,6 +292,8 @@ class GibbsInfiniteSVM(_SampledMixture):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        warm_start=False,
+        checkpoint=None,
     ):
         self.C = C
         self.cost = cost
@@ -308,6 +317,8 @@ class GibbsInfiniteSVM(_SampledMixture):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def _classifier(self, n_classes: int, n_inputs: int) -> GibbsClassifier:
         return GibbsClassifier(
@@ -342,7 +353,8 @@ class DPMultinomialLogit(_SampledMixture):
         Passes over the weights in a sweep; slices move less far than the margin's exact draws.
     mean_strength, covariance_df, covariance_scale, fit_intercept
         As in :class:`GibbsInfiniteSVM`.
-    n_draws, burn_in, thin, n_chains, n_rounds, random_state, n_jobs, verbose, callbacks
+    n_draws, burn_in, thin, n_chains, n_rounds, random_state, n_jobs, verbose, callbacks,
+    warm_start, checkpoint
         As in :class:`GibbsInfiniteSVM`.
 
     Attributes
@@ -391,6 +403,8 @@ class DPMultinomialLogit(_SampledMixture):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        warm_start=False,
+        checkpoint=None,
     ):
         self.alpha = alpha
         self.max_components = max_components
@@ -411,6 +425,8 @@ class DPMultinomialLogit(_SampledMixture):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def _classifier(self, n_classes: int, n_inputs: int) -> GibbsClassifier:
         return GibbsClassifier(n_classes, n_inputs, nu=check_scale(self.nu, "nu"), softmax=True)

@@ -66,6 +66,9 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
     verbose : bool or int, default=False
         Show a progress bar.
     callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
+        "checkpoint": chains.CHECKPOINT,
     }
 
     def __init__(
@@ -151,6 +155,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.C = C
         self.cost = cost
@@ -168,6 +173,7 @@ class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
