@@ -50,6 +50,7 @@ from regbayes.scores import (
     MaxMarginScoreClassifier,
     PosteriorDivergenceScore,
     Preprocessed,
+    SideBySide,
     SufficientStatisticsScore,
     TOPScore,
 )
@@ -116,6 +117,14 @@ EXAMPLES = {
         (
             SufficientStatisticsScore(
                 Preprocessed(SequenceQuantizer(3, use="velocities", random_state=0), SYMBOLS)
+            ),
+            curves,
+        )
+    ],
+    SideBySide: [
+        (
+            SufficientStatisticsScore(
+                SideBySide([Preprocessed(SequenceQuantizer(3), SYMBOLS), GaussianHMM(2)])
             ),
             curves,
         )
