@@ -12,6 +12,7 @@ from regbayes.data._sequences import (
 )
 from regbayes.data._steps import StepTransformer
 from regbayes.data._table import Frame, check_labelled_table, check_new_table
+from regbayes.data._views import VIEW_BOUND, ViewReader, ViewRows, Views
 
 __all__ = [
     "Frame",
@@ -21,6 +22,10 @@ __all__ = [
     "SequenceTags",
     "Sequences",
     "StepTransformer",
+    "VIEW_BOUND",
+    "ViewReader",
+    "ViewRows",
+    "Views",
     "check_labelled_table",
     "check_new_table",
     "check_sequence_labels",

@@ -1,0 +1,1 @@
+"""Harmoniums: features of tables, texts and several views, which count themselves."""
