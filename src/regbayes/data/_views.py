@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from regbayes.data._table import remedies
 
@@ -194,6 +195,13 @@ class ViewReader:
             gaps.append(array is None or bool(np.isnan(_stored(array)).any()))
         return ViewRows(tuple(ready), tuple(totals), tuple(gaps), n)
 
+    def usual_totals(self, n: int) -> tuple[NDArray | None, ...]:
+        """Totals of `n` new rows of the count views: the mean of training."""
+        return tuple(
+            np.full(n, total) if kind == "count" else None
+            for kind, total in zip(self.kinds, self.totals)
+        )
+
     def leave(self, arrays: tuple[NDArray, ...]) -> Any:
         """Dense arrays of all views in the units of the training data, in its layout."""
         out = {
@@ -296,3 +304,51 @@ def _standardize(array: Any, center: NDArray, scale: NDArray) -> Any:
         return scaled
     with np.errstate(over="ignore"):
         return np.clip((array - center) / scale, -VIEW_BOUND, VIEW_BOUND)
+
+
+def check_class_labels(
+    estimator: Any, X: Any, y: Any, classes: Any = None
+) -> tuple[NDArray, NDArray]:
+    """Classes, and each label's place among them; `classes` are those known before, if any.
+
+    Examples
+    --------
+    >>> check_class_labels(None, [[0.0], [1.0]], ["b", "a"])
+    (array(['a', 'b'], dtype='<U1'), array([1, 0]))
+    """
+    with remedies():
+        y = _check_target(estimator, X, y)
+        check_classification_targets(y)
+    if classes is None:
+        classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]}, and a classifier needs two; "
+            "check that the split or the filter before this did not leave a class out."
+        )
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y has labels that are not among the classes: {unknown[:5].tolist()}.\n"
+            "To mend it: name all classes in the first call of partial_fit."
+        )
+    return classes, np.searchsorted(classes, y).astype(np.int64)
+
+
+def check_numbers(estimator: Any, X: Any, y: Any) -> NDArray:
+    """The target of a regression: one finite number for each item."""
+    with remedies():
+        y = _check_target(estimator, X, y)
+        return check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+
+
+def _check_target(estimator: Any, X: Any, y: Any) -> NDArray:
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity.")
+    any_view = next(iter(X.values()), []) if isinstance(X, Mapping) else X
+    check_consistent_length(any_view, y)
+    return y

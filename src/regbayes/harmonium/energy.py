@@ -27,9 +27,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from regbayes.harmonium.margins import Margin
 from regbayes.harmonium.units import BinaryUnits, RealUnits, Units, View
+from regbayes.kernels.sparse import add_transposed_product
 
 Array = NDArray[np.floating]
 
@@ -93,7 +95,9 @@ def activations(params: Parameters, views: Any) -> Array:
     """a = beta + sum_v x_v . W_v."""
     a = params.beta
     for x, W in zip(views, params.weights):
-        a = a + x @ W
+        part = x @ W
+        part += a
+        a = part
     return a
 
 
@@ -163,9 +167,10 @@ def gradient(
     `dropped` multiplies the features before the classifier sees them.
     """
     share = params.beta.dtype.type(1.0 / batch.views[0].shape[0])
-    variances = np.exp(params.log_variances)
+    variances, unit_variance = np.exp(params.log_variances), np.exp(params.log_unit_variance)
     a0, units = expect_units(model, params, batch.views, log_odds)
-    d_mean, d_mu, d_intercept = 0.0, params.mu, params.intercept  # by E[z h], mu, the intercept
+    d_mean: Any = 0.0  # by E[z h]
+    d_mu, d_intercept = params.mu, params.intercept  # empty unless there is a margin
 
     if model.margin is not None:
         seen = units.mean if dropped is None else units.mean * dropped
@@ -180,42 +185,56 @@ def gradient(
     means = view_means(model, params, units.mean, batch.totals)
     a1, again = expect_units(model, params, means, log_odds)
     d_a1 = share * again.mean
-    gap = share * (units.mean - again.mean) if exact else None
-    weights, biases, log_variances = [], [], np.zeros_like(params.log_variances)
-    for v, (view, x0, x1, W) in enumerate(zip(model.views, batch.views, means, params.weights)):
-        d_W, d_bias = x1.T @ d_a1, share * (x1.sum(axis=0) - column_sums(x0))
-        free = model.learn_variance and view.has_variance
-        if free:
-            squares = view.log_base(x1, variances[v]).sum() - view.log_base(x0, variances[v]).sum()
-            log_variances[v] = share * squares + 0.5 * x1.shape[1]
-        if gap is not None:
-            # CF moves with x1 by -W (m0 - m1) alone, m the means of the units before and after:
-            # the entropy's share cancels against that of the natural parameters.
-            pull = gap @ W.T
-            d_natural = -view.covary(x1, pull, variances[v], batch.totals[v])
-            d_W += d_natural.T @ units.mean
-            d_bias += d_natural.sum(axis=0)
-            d_mean = d_mean + d_natural @ W
-            if free:
-                log_variances[v] += np.sum(d_natural * x1) / variances[v]
-        weights.append(d_W)
-        biases.append(d_bias)
+    d_naturals: list[Array] = []
+    if exact:
+        # CF moves with x1 by -W (m0 - m1) alone, m the means of the units before and after: the
+        # entropy's share cancels against that of the natural parameters.
+        gap = share * (again.mean - units.mean)
+        for view, x1, W, s, total in zip(
+            model.views, means, params.weights, variances, batch.totals
+        ):
+            d_naturals.append(view.covary(x1, gap @ W.T, s, total))
+            d_mean = d_mean + d_naturals[-1] @ W
+    d_a0 = -share * units.mean
+    if exact or model.margin is not None:
+        d_a0 += d_mean * model.units.slope(a0, units, unit_variance)
 
-    d_a0 = d_mean * units.slope - share * units.mean
-    log_unit_variance = np.zeros_like(params.log_unit_variance)
+    weights = [_outer(x0, d_a0, x1, d_a1) for x0, x1 in zip(batch.views, means)]
+    biases = [share * (x1.sum(axis=0) - column_sums(x0)) for x0, x1 in zip(batch.views, means)]
+    for d_W, d_bias, d_natural in zip(weights, biases, d_naturals):
+        d_W += d_natural.T @ units.mean
+        d_bias += d_natural.sum(axis=0)
+
+    d_log_variances = np.zeros_like(params.log_variances)
+    d_log_unit_variance = np.zeros_like(params.log_unit_variance)
     if model.learn_variance:
-        variance, direct = np.exp(params.log_unit_variance), model.units.log_partition_by_variance
-        log_unit_variance += share * (direct(a1, again, variance) - direct(a0, units, variance))
-        log_unit_variance += np.sum(d_mean * model.units.mean_by_variance(a0, units, variance))
+        for v, (view, x0, x1, s) in enumerate(zip(model.views, batch.views, means, variances)):
+            if view.has_variance:
+                d_log_variances[v] = share * np.sum(view.log_base(x1, s) - view.log_base(x0, s))
+                d_log_variances[v] += 0.5 * x1.shape[1]
+                if exact:
+                    d_log_variances[v] += np.sum(d_naturals[v] * x1) / s
+        s, direct = unit_variance, model.units.log_partition_by_variance
+        d_log_unit_variance += share * (direct(a1, again, s) - direct(a0, units, s))
+        d_log_unit_variance += np.sum(d_mean * model.units.mean_by_variance(a0, units, s))
     return Parameters(
-        tuple(d_W + x0.T @ d_a0 for d_W, x0 in zip(weights, batch.views)),
+        tuple(weights),
         tuple(biases),
         d_a0.sum(axis=0) + d_a1.sum(axis=0),
-        log_variances,
-        log_unit_variance,
+        d_log_variances,
+        d_log_unit_variance,
         d_mu,
         d_intercept,
     ), units
+
+
+def _outer(x0: Any, d_a0: Array, x1: Array, d_a1: Array) -> Array:
+    """x0' d_a0 + x1' d_a1."""
+    if not sparse.issparse(x0):  # one product instead of two and a sum
+        return np.concatenate([x0, x1]).T @ np.concatenate([d_a0, d_a1])
+    out = x1.T @ d_a1
+    add_transposed_product(out, x0.data, x0.indices, x0.indptr, d_a0)
+    return out
 
 
 def column_sums(x: Any) -> Array:

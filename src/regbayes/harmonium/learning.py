@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,9 @@ from regbayes.margin import crammer_singer
 from regbayes.priors import BetaBernoulli, IndianBuffet
 
 Prior = IndianBuffet | BetaBernoulli
+_DTYPES = {"adam": np.float32, "lbfgs": np.float64}
 CHUNK = 512  # rows that are reconstructed at once: no view is dense beyond them
-ROUNDS = 20  # of the sticks' update, which is a slow fixed point and costs next to nothing
+ROUNDS = 5  # of the sticks' update, which is a slow fixed point
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,164 @@ class Settings:
 
 @dataclass(frozen=True)
 class State:
-    """What an epoch changes; the arrays of `params`, `first` and `second` are changed in place."""
+    """What an epoch changes; the arrays of `params` and `moments` are changed in place."""
 
     params: Parameters
     sticks: Array | None  # Beta parameters of q(v)
     log_odds: Array | None  # tau2 - tau1 by them
     present: Array  # expected rows with each feature
     n_seen: float  # among so many
-    first: Parameters  # moments of Adam
+    moments: Moments
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Running averages of a gradient and of its squares, over `t` steps (Kingma & Ba 2015)."""
+
+    first: Parameters
     second: Parameters
     t: int = 0
+
+    @classmethod
+    def of(cls, params: Parameters) -> Moments:
+        return cls(*(params.like([np.zeros_like(array) for array in params]) for _ in range(2)))
+
+    def step(self, params: Parameters, gradient: Parameters, rate: float, decay: float) -> Moments:
+        """Move `params` in place; the weights W also shrink by ``rate * decay``."""
+        t, n_views = self.t + 1, len(params.weights)
+        length, correction = rate / (1 - 0.9**t), 1 / np.sqrt(1 - 0.999**t)
+        for i, (values, slope, first, second) in enumerate(
+            zip(params, gradient, self.first, self.second)
+        ):
+            shrink = 1.0 - rate * decay if i < n_views else 1.0
+            if values.size:
+                adam(
+                    values.ravel(), slope.ravel(), first.ravel(), second.ravel(),
+                    length, shrink, (0.1, 0.001), correction,
+                )  # fmt: skip
+        return replace(self, t=t)
+
+
+class Learnt(NamedTuple):
+    """What :func:`learn` returns."""
+
+    state: State
+    objective: NDArray  # of a sample of rows, at the start and after every epoch
+    validation: NDArray  # loss on the rows held out, after every epoch
+    converged: bool
+
+
+def learn(
+    model: Model,
+    settings: Settings,
+    rows: ViewRows,
+    target: NDArray | None,
+    n_features: int,
+    rng: np.random.Generator,
+    *,
+    solver: str = "adam",
+    held_out: tuple[ViewRows, NDArray | None] | None = None,
+    patience: int = 10,
+    watch: Watch | None = None,
+) -> Learnt:
+    """Epochs or rounds until they are done, settle, or a validation share says that it is enough.
+
+    Adam's steps shorten to nothing over the epochs. With rows held out the best epoch is kept.
+    """
+    state = init(model, settings, rows, n_features, _DTYPES[solver], rng)
+    shown = np.sort(rng.permutation(rows.n)[:200]) if solver == "adam" else np.arange(rows.n)
+
+    def step(state: State, rate: Callable[[float], float]) -> State:
+        if solver == "adam":
+            state = epoch(model, settings, state, rows, target, rng, rate)
+        else:
+            state = quasi_newton(model, settings, state, rows, target, rng)
+        return update_sticks(settings.prior, state)
+
+    return run_epochs(
+        state,
+        step,
+        lambda state: _measure(model, settings, state, rows, target, shown),
+        max_iter=settings.max_iter,
+        tol=settings.tol if solver == "lbfgs" else None,
+        validate=None if held_out is None else lambda state: validation_loss(model, state, *held_out),
+        patience=patience,
+        watch=watch,
+    )
+
+
+def run_epochs(
+    state: State,
+    step: Callable[[State, Callable[[float], float]], State],
+    measure: Callable[[State], float],
+    *,
+    max_iter: int,
+    tol: float | None = None,
+    validate: Callable[[State], float] | None = None,
+    patience: int = 10,
+    watch: Watch | None = None,
+) -> Learnt:
+    """The loop: `step` is told how the rate falls from 1 to 0 by the share of the epoch done."""
+    watch = Watch() if watch is None else watch
+    trace, losses = [measure(state)], []
+    best, converged = state, False
+    with watch.chain(0, max_iter) as tell:
+        for done in range(max_iter):
+            state = step(state, lambda share, done=done: 1 - (done + share) / max_iter)
+            trace.append(measure(state))
+            if tol is not None:
+                converged = abs(trace[-2] - trace[-1]) <= tol * abs(trace[-1])
+            if validate is not None:
+                losses.append(validate(state))
+                if losses[-1] <= min(losses):
+                    best = _copy(state)
+                converged = converged or len(losses) - int(np.argmin(losses)) > patience
+            if tell() or converged:
+                break
+    return Learnt(
+        state if validate is None else best, np.array(trace), np.array(losses), converged
+    )
+
+
+def validation_loss(
+    model: Model, state: State, rows: ViewRows, target: NDArray | None
+) -> float:
+    """Share of wrong labels, mean loss of numbers, or the contrastive divergence."""
+    params, log_odds = state.params, state.log_odds
+    if model.margin is None:
+        batch = make_batch(model, params, log_odds, rows, None, slice(0, rows.n))
+        return energy.objective(model, params, batch, log_odds)[0]
+    scores = transform(model, params, log_odds, rows) @ params.mu + params.intercept
+    if isinstance(model.margin, MultiClassMargin):
+        return float(np.mean(scores.argmax(axis=1) != target))
+    return float(model.margin.losses(scores, target)[0].mean())
+
+
+def _measure(
+    model: Model,
+    settings: Settings,
+    state: State,
+    rows: ViewRows,
+    target: NDArray | None,
+    shown: NDArray,
+) -> float:
+    value = 0.0
+    for part in np.array_split(shown, -(-len(shown) // CHUNK)):
+        batch = make_batch(model, state.params, state.log_odds, rows, target, part)
+        parts = energy.objective(model, state.params, batch, state.log_odds)
+        value += sum(parts) * len(part) / len(shown)
+    return value + _penalty(settings, state.params, rows.n)
+
+
+def _penalty(settings: Settings, params: Parameters, n: int) -> float:
+    weights = sum(float(np.sum(W**2)) for W in params.weights)
+    outputs = float(np.sum(params.mu**2) + np.sum(params.intercept**2))
+    return 0.5 * settings.weight_decay * weights + outputs / (2 * n)
+
+
+def _copy(state: State) -> State:
+    """Epochs change the parameters in place."""
+    return replace(state, params=state.params.like([array.copy() for array in state.params]))
 
 
 def init(
@@ -66,7 +215,7 @@ def init(
     at random too.
     """
     n_outputs = 0 if model.margin is None else model.margin.n_outputs
-    means = [_column_means(array, view) for array, view in zip(rows.arrays, model.views)]
+    means = [_column_means(array) for array in rows.arrays]
     squares = sum(_mean_square(array) for array in rows.arrays)
     size = 0.5 / np.sqrt(max(squares, 1e-12))
 
@@ -82,10 +231,17 @@ def init(
         normal(0.3, n_features, n_outputs),
         np.zeros(n_outputs, dtype),
     )
-    zeros = [params.like([np.zeros_like(array) for array in params]) for _ in range(2)]
-    sticks = None if settings.prior is None else settings.prior.start(n_features)
-    state = State(params, sticks, None, np.zeros(n_features), 0.0, *zeros)
-    return replace(state, log_odds=_log_odds(settings.prior, sticks, dtype))
+    moments, nothing = Moments.of(params), np.zeros(n_features)
+    if settings.prior is None:
+        return State(params, None, None, nothing, 0.0, moments)
+    # As if the rows had had the features at the prior's rate: its expected log odds are far lower,
+    # and from there nothing starts.
+    sticks = settings.prior.start(n_features)
+    present = rows.n * settings.prior.expected(n_features)
+    state = State(params, sticks, None, present, float(rows.n), moments)
+    for _ in range(20):
+        state = update_sticks(settings.prior, state)
+    return replace(state, present=nothing, n_seen=0.0)
 
 
 def epoch(
@@ -98,7 +254,7 @@ def epoch(
     rate: Callable[[float], float] = lambda share: 1.0,
 ) -> State:
     """One pass of Adam over all rows in random order; `rate` tells the step by the share done."""
-    params, log_odds, t = state.params, state.log_odds, state.t
+    params, log_odds, moments = state.params, state.log_odds, state.moments
     dtype = params.beta.dtype.type
     order = rng.permutation(rows.n)
     present = np.zeros_like(state.present)
@@ -113,25 +269,14 @@ def epoch(
             shape = (len(chosen), len(params.beta))
             dropped = (rng.random(shape, dtype=dtype) < keep) / keep
         gradient, units = energy.gradient(model, params, batch, log_odds, dropped=dropped)
-        gradient.mu[...] += params.mu / dtype(rows.n)
-        present += units.present.sum(axis=0)
-        t += 1
-        step = settings.learning_rate * rate(start / rows.n)
-        _update(state, gradient, t, step, settings.weight_decay)
-    return replace(state, present=present, n_seen=float(rows.n), t=t)
-
-
-def _update(state: State, gradient: Parameters, t: int, step: float, decay: float) -> None:
-    rate, correction = step / (1 - 0.9**t), 1 / np.sqrt(1 - 0.999**t)
-    n_views = len(gradient.weights)
-    arrays = zip(state.params, gradient, state.first, state.second)
-    for i, (parameter, slope, first, second) in enumerate(arrays):
-        shrink = 1.0 - step * decay if i < n_views else 1.0
-        slope = np.ascontiguousarray(slope).ravel()
-        adam(
-            parameter.ravel(), slope, first.ravel(), second.ravel(),
-            rate, shrink, (0.1, 0.001), correction,
-        )  # fmt: skip
+        if model.margin is not None:
+            gradient.mu[...] += params.mu / dtype(rows.n)
+            gradient.intercept[...] += params.intercept / dtype(rows.n)
+        if settings.prior is not None:
+            present += units.present.sum(axis=0)
+        length = settings.learning_rate * rate(start / rows.n)
+        moments = moments.step(params, gradient, length, settings.weight_decay)
+    return replace(state, present=present, n_seen=float(rows.n), moments=moments)
 
 
 def update_sticks(prior: Prior | None, state: State) -> State:
@@ -145,11 +290,14 @@ def update_sticks(prior: Prior | None, state: State) -> State:
     return replace(
         state,
         params=state.params.take(order),
-        first=state.first.take(order),
-        second=state.second.take(order),
+        moments=replace(
+            state.moments,
+            first=state.moments.first.take(order),
+            second=state.moments.second.take(order),
+        ),
         present=present,
         sticks=sticks,
-        log_odds=_log_odds(prior, sticks, state.params.beta.dtype),
+        log_odds=prior.log_odds(sticks).astype(state.params.beta.dtype),
     )
 
 
@@ -234,12 +382,9 @@ def evaluate(
         present += units.present.sum(axis=0)
     for slope, W in zip(total.weights, params.weights):
         slope += settings.weight_decay * W
-    value += 0.5 * settings.weight_decay * sum(float(np.sum(W**2)) for W in params.weights)
-    outputs = ((total.mu, params.mu), (total.intercept, params.intercept))
-    for slope, array in outputs:
-        slope += array / n
-        value += float(np.sum(array**2)) / (2 * n)
-    return value, total, present
+    total.mu[...] += params.mu / n
+    total.intercept[...] += params.intercept / n
+    return value + _penalty(settings, params, n), total, present
 
 
 def make_batch(
@@ -306,42 +451,80 @@ def transform(model: Model, params: Parameters, log_odds: Array | None, rows: Vi
     return out
 
 
-def prune(state: State, features: Array, threshold: float = 0.01) -> tuple[Parameters, Array]:
+def go_on(
+    model: Model,
+    settings: Settings,
+    state: State,
+    rows: ViewRows,
+    target: NDArray | None,
+    rng: np.random.Generator,
+) -> State:
+    """An epoch over other rows; q(v) goes by all rows so far."""
+    present, n_seen = state.present, state.n_seen
+    state = epoch(model, settings, state, rows, target, rng)
+    state = replace(state, present=state.present + present, n_seen=state.n_seen + n_seen)
+    return update_sticks(settings.prior, state)
+
+
+class Finished(NamedTuple):
+    """What predictions need, in double precision, and what the training rows look like by it."""
+
+    params: Parameters
+    log_odds: Array | None
+    features: Array  # of the training rows
+    spreads: tuple[Array, ...]  # standard deviations of the columns of the views
+
+
+def finish(model: Model, state: State, rows: ViewRows, threshold: float = 0.01) -> Finished:
     """Switch off features that hardly differ from row to row; what they always say is a bias.
 
-    Returns the parameters, and the numbers of the features that are left.
+    Only models with a prior on features do; those that go have less than `threshold` of the
+    standard deviation of the liveliest.
     """
-    params, average, spread = state.params, features.mean(axis=0), features.std(axis=0)
-    used = spread > threshold * spread.max(initial=0.0)
-    used[np.argmax(spread)] = True
-    idle = np.where(used, 0.0, average).astype(params.beta.dtype)
-    params = replace(
-        params,
-        biases=tuple(bias + W @ idle for bias, W in zip(params.biases, params.weights)),
-        intercept=params.intercept + idle @ params.mu,
-    )
-    kept = np.flatnonzero(used)
-    return params.take(kept), kept
+    params = state.params.like([array.astype(np.float64) for array in state.params])
+    log_odds = None if state.log_odds is None else state.log_odds.astype(np.float64)
+    features = transform(model, params, log_odds, rows)
+    if log_odds is not None:
+        spread = features.std(axis=0)
+        used = spread >= threshold * spread.max()
+        idle = np.where(used, 0.0, features.mean(axis=0))
+        params = replace(
+            params,
+            biases=tuple(bias + W @ idle for bias, W in zip(params.biases, params.weights)),
+            intercept=params.intercept + idle @ params.mu,
+        ).take(used)
+        features, log_odds = features[:, used], log_odds[used]
+    spreads = tuple(_column_spreads(array) for array in rows.arrays)
+    return Finished(params, log_odds, features, spreads)
+
+
+def reconstruct(
+    model: Model, params: Parameters, log_odds: Array | None, rows: ViewRows
+) -> tuple[Array, ...]:
+    """Expected inputs given the expected features."""
+    features = transform(model, params, log_odds, rows)
+    return energy.view_means(model, params, features, rows.totals)
 
 
 def sample(
     model: Model,
     params: Parameters,
     log_odds: Array | None,
-    start: tuple[Array, ...],
     totals: tuple[Array | None, ...],
+    n: int,
     n_steps: int,
     rng: np.random.Generator,
 ) -> tuple[Array, ...]:
-    """Gibbs sampling: units given views, views given units."""
-    views, variance = start, np.exp(params.log_unit_variance)
+    """Gibbs sampling: units given views, views given units; from where no unit speaks."""
+    views = view_means_of_nothing(model, params, totals, n)
+    variances, unit_variance = np.exp(params.log_variances), np.exp(params.log_unit_variance)
     for _ in range(n_steps):
         a = energy.activations(params, views)
-        features = model.units.draw(a, log_odds, variance, rng)
+        features = model.units.draw(a, log_odds, unit_variance, rng)
         views = tuple(
             view.draw(natural, s, total, rng)
             for view, natural, s, total in zip(
-                model.views, energy.naturals(params, features), np.exp(params.log_variances), totals
+                model.views, energy.naturals(params, features), variances, totals
             )
         )
     return views
@@ -361,21 +544,25 @@ def _drop_inputs(batch: Batch, share: float, rng: np.random.Generator) -> Batch:
     return batch._replace(views=views)
 
 
-def _log_odds(prior: Prior | None, sticks: Array | None, dtype: Any) -> Array | None:
-    return None if prior is None else prior.log_odds(sticks).astype(dtype)
-
-
 def _dense(x: Any) -> Array:
     return x.toarray() if sparse.issparse(x) else x
 
 
-def _column_means(array: Any, view: Any) -> Array:
+def _column_means(array: Any) -> Array:
     if sparse.issparse(array):
         filled = array.copy()
         filled.data = np.nan_to_num(filled.data)
         return np.asarray(filled.mean(axis=0), dtype=np.float64).ravel()
     known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
     return np.nansum(array, axis=0, dtype=np.float64) / known
+
+
+def _column_spreads(array: Any) -> Array:
+    if not sparse.issparse(array):
+        return np.nanstd(array, axis=0, dtype=np.float64)
+    mean = np.asarray(array.mean(axis=0), dtype=np.float64).ravel()
+    square = np.asarray(array.multiply(array).mean(axis=0), dtype=np.float64).ravel()
+    return np.sqrt(np.maximum(np.nan_to_num(square - mean**2), 0.0))
 
 
 def _mean_square(array: Any) -> float:

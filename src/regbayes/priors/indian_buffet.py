@@ -50,6 +50,10 @@ class IndianBuffet:
         """Beta parameters of the sticks before any data."""
         return np.tile([self.concentration, 1.0], (n_features, 1))
 
+    def expected(self, n_features: int) -> Array:
+        """E[pi_k] before any data."""
+        return (self.concentration / (1.0 + self.concentration)) ** np.arange(1, n_features + 1)
+
     def log_present(self, sticks: Any) -> Array:
         """E[log pi_k], the tau2 of the papers."""
         log_stick, _ = _expected_logs(sticks)
@@ -105,6 +109,10 @@ class BetaBernoulli:
     def start(self, n_features: int) -> Array:
         """Beta parameters before any data."""
         return np.tile([self.concentration / n_features, 1.0], (n_features, 1))
+
+    def expected(self, n_features: int) -> Array:
+        """E[pi_k] before any data."""
+        return np.full(n_features, self.concentration / (n_features + self.concentration))
 
     def log_odds(self, sticks: Any) -> Array:
         """E[log pi_k] - E[log(1 - pi_k)]."""
