@@ -116,7 +116,7 @@ def test_beta_bernoulli_by_quadrature():
             return p ** (0.6 - 1 + count) * (1 - p) ** (n - count)
 
         mass = quad(density, 0, 1)[0]
-        expected = quad(lambda p: np.log(p / (1 - p)) * density(p), 0, 1)[0] / mass  # noqa: B023
+        expected = quad(lambda p: np.log(p / (1 - p)) * density(p), 0, 1)[0] / mass
         assert odds == pytest.approx(expected, rel=1e-5)
         assert (a, b) == (0.6 + count, 1 + n - count)
 

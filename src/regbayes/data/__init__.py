@@ -22,6 +22,7 @@ from regbayes.data._views import (
 )
 
 __all__ = [
+    "VIEW_BOUND",
     "Frame",
     "SequenceFeatures",
     "SequenceMixin",
@@ -29,7 +30,6 @@ __all__ = [
     "SequenceTags",
     "Sequences",
     "StepTransformer",
-    "VIEW_BOUND",
     "ViewReader",
     "ViewRows",
     "Views",

@@ -74,6 +74,7 @@ class ViewRows(NamedTuple):
     arrays: tuple[Any, ...]  # dense or CSR; None for a view that is absent altogether
     totals: tuple[NDArray | None, ...]  # of the rows of count views
     gaps: tuple[bool, ...]  # whether a view has anything to infer
+    usual: tuple[NDArray, ...]  # means of the columns in training
     n: int
 
     def take(self, rows: Any) -> ViewRows:
@@ -81,6 +82,7 @@ class ViewRows(NamedTuple):
             tuple(None if array is None else array[rows] for array in self.arrays),
             tuple(None if total is None else total[rows] for total in self.totals),
             self.gaps,
+            self.usual,
             len(range(*rows.indices(self.n))) if isinstance(rows, slice) else len(rows),
         )
 
@@ -97,12 +99,15 @@ class ViewReader:
     kinds: tuple[str, ...]
     centers: tuple[NDArray, ...]
     scales: tuple[NDArray, ...]
+    means: tuple[NDArray, ...]  # of the columns, in these units
     totals: tuple[float, ...]  # mean total of a row, for count views
     plain: bool
     missing: str
 
     @classmethod
-    def learn(cls, estimator: Any, X: Any, visible: Any, missing: str) -> tuple[ViewReader, ViewRows]:
+    def learn(
+        cls, estimator: Any, X: Any, visible: Any, missing: str
+    ) -> tuple[ViewReader, ViewRows]:
         """Read training data: a table, or views by name.
 
         Examples
@@ -133,14 +138,16 @@ class ViewReader:
             float(np.nanmean(_row_sums(array))) if kind == "count" else 0.0
             for kind, array in zip(kinds, arrays.values())
         )
-        reader = cls(
-            names, kinds, centers, scales, totals, not isinstance(X, (Mapping, Views)), missing
+        means = tuple(
+            (_column_means(array) - center) / scale
+            for array, (center, scale) in zip(arrays.values(), units)
         )
+        reader = cls(names, kinds, centers, scales, means, totals, not _is_named(X), missing)
         return reader, reader._enter(arrays)
 
     def read(self, estimator: Any, X: Any) -> ViewRows:
         """Read new data; views may be absent if they are to be inferred."""
-        named = isinstance(X, (Mapping, Views))
+        named = _is_named(X)
         if named == self.plain:
             raise ValueError(
                 f"the model was fitted on {'a table' if self.plain else 'views by name'}, and X "
@@ -193,7 +200,7 @@ class ViewReader:
             ready.append(None if array is None else array.astype(np.float32))
             totals.append(total)
             gaps.append(array is None or bool(np.isnan(_stored(array)).any()))
-        return ViewRows(tuple(ready), tuple(totals), tuple(gaps), n)
+        return ViewRows(tuple(ready), tuple(totals), tuple(gaps), self.means, n)
 
     def usual_totals(self, n: int) -> tuple[NDArray | None, ...]:
         """Totals of `n` new rows of the count views: the mean of training."""
@@ -209,6 +216,11 @@ class ViewReader:
             for name, array, center, scale in zip(self.names, arrays, self.centers, self.scales)
         }
         return out[self.names[0]] if self.plain else out
+
+
+def _is_named(X: Any) -> bool:
+    # SciPy's matrices by keys are mappings too.
+    return isinstance(X, (Mapping, Views)) and not sparse.issparse(X)
 
 
 def _indexable(view: Any) -> Any:
@@ -233,7 +245,7 @@ def _check_arrays(estimator: Any, X: Any, missing: str, *, reset: bool) -> dict[
     }  # fmt: skip
     try:
         with remedies():
-            if not isinstance(X, (Mapping, Views)):
+            if not _is_named(X):
                 return {"x": validate_data(estimator, X, reset=reset, **options)}
             arrays = {}
             for name, view in X.items():
@@ -285,7 +297,9 @@ def _units(kind: str, array: Any) -> tuple[NDArray, NDArray]:
         return zeros, ones
     if sparse.issparse(array):
         mean = np.asarray(array.mean(axis=0)).ravel()
-        spread = np.sqrt(np.maximum(np.asarray(array.multiply(array).mean(axis=0)).ravel() - mean**2, 0))
+        spread = np.sqrt(
+            np.maximum(np.asarray(array.multiply(array).mean(axis=0)).ravel() - mean**2, 0)
+        )
         return zeros, np.where(spread > 0, spread, 1.0)
     largest = np.nanmax(np.abs(array), initial=0.0) or 1.0  # so that no square overflows
     small = array / largest
@@ -295,6 +309,16 @@ def _units(kind: str, array: Any) -> tuple[NDArray, NDArray]:
     spread = np.sqrt(np.where(known, (small - center) ** 2, 0.0).sum(axis=0) / count)
     constant = spread <= 1e-15 * len(small)
     return center * largest, np.where(constant, 1.0, spread * largest)
+
+
+def _column_means(array: Any) -> NDArray:
+    """Of what is known; a sparse row that is missing counts as zeros."""
+    if sparse.issparse(array):
+        known = array.copy()
+        known.data = np.nan_to_num(known.data)
+        return np.asarray(known.mean(axis=0), dtype=np.float64).ravel()
+    known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
+    return np.nansum(array, axis=0, dtype=np.float64) / known
 
 
 def _standardize(array: Any, center: NDArray, scale: NDArray) -> Any:
@@ -349,6 +373,6 @@ def _check_target(estimator: Any, X: Any, y: Any) -> NDArray:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity.")
-    any_view = next(iter(X.values()), []) if isinstance(X, Mapping) else X
+    any_view = next((view for _, view in X.items()), []) if _is_named(X) else X
     check_consistent_length(any_view, y)
     return y

@@ -18,6 +18,7 @@ from sklearn.base import (
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
@@ -74,6 +75,7 @@ def make_settings(estimator: Any, n_rows: int) -> learning.Settings:
         dropout=getattr(estimator, "dropout", 0.0),
         input_dropout=getattr(estimator, "input_dropout", 0.0),
         weight_decay=estimator.weight_decay,
+        hide_views=0.2 if getattr(estimator, "missing", "error") == "infer" else 0.0,
         tol=getattr(estimator, "tol", 0.0),
     )
 
@@ -96,6 +98,13 @@ def hold_out(
         ) from error
 
 
+def by_mini_batches(estimator: Any) -> bool:
+    """Whether there is a `partial_fit`."""
+    if estimator.solver != "adam":
+        raise AttributeError('partial_fit goes on by mini-batches: set solver="adam".')
+    return True
+
+
 class BaseHarmonium(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
@@ -106,19 +115,19 @@ class BaseHarmonium(
         """Units, or the truncation."""
         return self.max_features if hasattr(self, "max_features") else self.n_units
 
-    def _start(self, X: Any, margin: Margin | None) -> ViewRows:
+    def _read(self, X: Any, first: bool = True) -> ViewRows:
+        if not first:
+            return self._reader.read(self, X)
         self._reader, rows = ViewReader.learn(self, X, self.visible, self.missing)
-        self._model = energy.Model(
-            tuple(VIEWS[kind] for kind in self._reader.kinds),
-            UNITS[self.units],
-            margin,
-            self.learn_variance,
-        )
         self._rng = chains.streams(self.random_state, 1)[0]
         return rows
 
-    def _learn(self, X: Any, margin: Margin | None, target: NDArray | None) -> Any:
-        rows = self._start(X, margin)
+    def _make_model(self, margin: Margin | None) -> energy.Model:
+        views = tuple(VIEWS[kind] for kind in self._reader.kinds)
+        return energy.Model(views, UNITS[self.units], margin, self.learn_variance)
+
+    def _learn(self, rows: ViewRows, margin: Margin | None, target: NDArray | None) -> Any:
+        self._model = self._make_model(margin)
         learnt_from, held_out, taught = rows, None, target
         if self.early_stopping:
             labels = target if isinstance(margin, MultiClassMargin) else None
@@ -149,20 +158,16 @@ class BaseHarmonium(
         return self._finish(rows, target)
 
     def _learn_more(
-        self, X: Any, margin: Margin | None, target: NDArray | None, first: bool
+        self, rows: ViewRows, margin: Margin | None, target: NDArray | None, first: bool
     ) -> Any:
-        if self.solver != "adam":
-            raise ValueError('partial_fit goes on by mini-batches: set solver="adam".')
-        rows = self._start(X, margin) if first else self._reader.read(self, X)
+        self._model = self._make_model(margin)
         settings = make_settings(self, rows.n)
         if first:
             self._state = learning.init(
                 self._model, settings, rows, self._width, np.float32, self._rng
             )
             self.n_iter_ = 0
-        self._state = learning.go_on(
-            self._model, settings, self._state, rows, target, self._rng
-        )
+        self._state = learning.go_on(self._model, settings, self._state, rows, target, self._rng)
         self.n_iter_ += 1
         return self._finish(rows, target)
 
@@ -175,12 +180,14 @@ class BaseHarmonium(
         self.n_features_ = self._n_features_out = features.shape[1]
         self.activations_ = features.mean(axis=0)
         if isinstance(self._model.margin, MultiClassMargin):
-            self.class_activations_ = np.array([
-                features[target == c].mean(axis=0)
-                if (target == c).any()
-                else np.full(self.n_features_, np.nan)
-                for c in range(self._model.margin.n_outputs)
-            ])
+            self.class_activations_ = np.array(
+                [
+                    features[target == c].mean(axis=0)
+                    if (target == c).any()
+                    else np.full(self.n_features_, np.nan)
+                    for c in range(self._model.margin.n_outputs)
+                ]
+            )
         return self
 
     def _features(self, X: Any) -> NDArray:
@@ -238,9 +245,9 @@ class BaseHarmonium(
         """
         check_is_fitted(self)
         rng = chains.streams(random_state, 1)[0]
-        totals = self._reader.usual_totals(n_samples)
+        usual, totals = self._reader.means, self._reader.usual_totals(n_samples)
         views = learning.sample(
-            self._model, self._params, self._log_odds, totals, n_samples, n_steps, rng
+            self._model, self._params, self._log_odds, usual, totals, n_samples, n_steps, rng
         )
         return self._reader.leave(views)
 
@@ -297,8 +304,9 @@ class FeatureLearner(BaseHarmonium):
         -------
         self
         """
-        return self._learn(X, None, None)
+        return self._learn(self._read(X), None, None)
 
+    @available_if(by_mini_batches)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Any:
         """Go on learning: one epoch over these rows.
@@ -312,7 +320,8 @@ class FeatureLearner(BaseHarmonium):
         -------
         self
         """
-        return self._learn_more(X, None, None, not hasattr(self, "_state"))
+        first = not hasattr(self, "_state")
+        return self._learn_more(self._read(X, first), None, None, first)
 
 
 class FeatureClassifier(ClassifierMixin, BaseHarmonium):
@@ -333,9 +342,11 @@ class FeatureClassifier(ClassifierMixin, BaseHarmonium):
         -------
         self
         """
+        rows = self._read(X)
         self.classes_, labels = check_class_labels(self, X, y)
-        return self._learn(X, self._margin(), labels)
+        return self._learn(rows, self._margin(), labels)
 
+    @available_if(by_mini_batches)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Go on learning: one epoch over these rows.
@@ -352,11 +363,12 @@ class FeatureClassifier(ClassifierMixin, BaseHarmonium):
         self
         """
         first = not hasattr(self, "_state")
+        rows = self._read(X, first)
         if first and classes is not None:
             self.classes_ = np.unique(classes)
         known = None if first and classes is None else self.classes_
         self.classes_, labels = check_class_labels(self, X, y, known)
-        return self._learn_more(X, self._margin(), labels, first)
+        return self._learn_more(rows, self._margin(), labels, first)
 
     def _margin(self) -> Margin:
         return MultiClassMargin(len(self.classes_), float(self.C), float(self.cost))

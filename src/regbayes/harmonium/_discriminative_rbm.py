@@ -131,8 +131,8 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
-        self.classes_, labels = check_class_labels(self, X, y)
         self._reader, rows = ViewReader.learn(self, X, self.visible, "error")
+        self.classes_, labels = check_class_labels(self, X, y)
         if not self._reader.plain:
             raise ValueError(
                 "DiscriminativeRBM reads one table.\nTo mend it: put the views side by side, or "
@@ -149,6 +149,7 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
                 VIEWS[self._reader.kinds[0]],
                 make_settings(self, len(taught)),
                 x,
+                rows.usual[0],
                 taught,
                 len(self.classes_),
                 self.n_units,
@@ -192,7 +193,8 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

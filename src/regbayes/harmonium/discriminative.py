@@ -50,9 +50,7 @@ def conditional_gradient(params: Parameters, x: Any, y: NDArray) -> Parameters:
     ])  # fmt: skip
 
 
-def gradient(
-    model: Model, params: Parameters, x: Any, y: NDArray, generative: float
-) -> Parameters:
+def gradient(model: Model, params: Parameters, x: Any, y: NDArray, generative: float) -> Parameters:
     """Of the mean of ``-log p(y | x) + generative * CF(x, y)`` (their Section 4)."""
     slope = conditional_gradient(params, x, y)
     if generative == 0:
@@ -67,6 +65,7 @@ def learn(
     view: View,
     settings: Settings,
     x: Any,
+    usual: Array,
     y: NDArray,
     n_classes: int,
     n_units: int,
@@ -80,7 +79,13 @@ def learn(
     """Epochs of Adam."""
     model = Model((view, CountView()), BinaryUnits())
     labels = np.eye(n_classes, dtype=np.float32)[y]
-    rows = ViewRows((x, labels), (None, np.ones(len(y), np.float32)), (False, False), len(y))
+    rows = ViewRows(
+        (x, labels),
+        (None, np.ones(len(y), np.float32)),
+        (False, False),
+        (usual, labels.mean(axis=0)),
+        len(y),
+    )
     state = learning.init(model, settings, rows, n_units, np.float32, rng)
     some = np.sort(rng.permutation(len(y))[:200])
 
@@ -94,11 +99,15 @@ def learn(
         return replace(state, moments=moments)
 
     def measure(state: State) -> float:
-        return float(-log_conditional(state.params, x[some])[0][np.arange(len(some)), y[some]].mean())
+        return float(
+            -log_conditional(state.params, x[some])[0][np.arange(len(some)), y[some]].mean()
+        )
 
     def validate(state: State) -> float:
         assert held_out is not None
-        return float(np.mean(log_posteriors(state.params, held_out[0]).argmax(axis=1) != held_out[1]))
+        return float(
+            np.mean(log_posteriors(state.params, held_out[0]).argmax(axis=1) != held_out[1])
+        )
 
     return learning.run_epochs(
         state,

@@ -117,9 +117,7 @@ def naturals(params: Parameters, features: Array) -> Iterator[Array]:
         yield natural
 
 
-def view_means(
-    model: Model, params: Parameters, features: Array, totals: Any
-) -> tuple[Array, ...]:
+def view_means(model: Model, params: Parameters, features: Array, totals: Any) -> tuple[Array, ...]:
     """E[x_v | z h]."""
     variances = np.exp(params.log_variances)
     return tuple(

@@ -41,6 +41,7 @@ class Settings:
     dropout: float = 0.0
     input_dropout: float = 0.0
     weight_decay: float = 0.0
+    hide_views: float = 0.0  # share of rows that learn without one of their views
     tol: float = 1e-4
 
 
@@ -126,7 +127,9 @@ def learn(
         lambda state: _measure(model, settings, state, rows, target, shown),
         max_iter=settings.max_iter,
         tol=settings.tol if solver == "lbfgs" else None,
-        validate=None if held_out is None else lambda state: validation_loss(model, state, *held_out),
+        validate=None
+        if held_out is None
+        else lambda state: validation_loss(model, state, *held_out),
         patience=patience,
         watch=watch,
     )
@@ -160,14 +163,10 @@ def run_epochs(
                 converged = converged or len(losses) - int(np.argmin(losses)) > patience
             if tell() or converged:
                 break
-    return Learnt(
-        state if validate is None else best, np.array(trace), np.array(losses), converged
-    )
+    return Learnt(state if validate is None else best, np.array(trace), np.array(losses), converged)
 
 
-def validation_loss(
-    model: Model, state: State, rows: ViewRows, target: NDArray | None
-) -> float:
+def validation_loss(model: Model, state: State, rows: ViewRows, target: NDArray | None) -> float:
     """Share of wrong labels, mean loss of numbers, or the contrastive divergence."""
     params, log_odds = state.params, state.log_odds
     if model.margin is None:
@@ -215,7 +214,6 @@ def init(
     at random too.
     """
     n_outputs = 0 if model.margin is None else model.margin.n_outputs
-    means = [_column_means(array) for array in rows.arrays]
     squares = sum(_mean_square(array) for array in rows.arrays)
     size = 0.5 / np.sqrt(max(squares, 1e-12))
 
@@ -223,25 +221,25 @@ def init(
         return (scale * rng.standard_normal(shape)).astype(dtype)
 
     params = Parameters(
-        tuple(normal(size, len(mean), n_features) for mean in means),
-        tuple(view.first_bias(mean).astype(dtype) for view, mean in zip(model.views, means)),
+        tuple(normal(size, len(mean), n_features) for mean in rows.usual),
+        tuple(view.first_bias(mean).astype(dtype) for view, mean in zip(model.views, rows.usual)),
         np.zeros(n_features, dtype),
-        np.zeros(len(means), dtype),
+        np.zeros(len(rows.usual), dtype),
         np.zeros(1, dtype),
         normal(0.3, n_features, n_outputs),
         np.zeros(n_outputs, dtype),
     )
-    moments, nothing = Moments.of(params), np.zeros(n_features)
+    moments = Moments.of(params)
     if settings.prior is None:
-        return State(params, None, None, nothing, 0.0, moments)
+        return State(params, None, None, np.zeros(n_features), 0.0, moments)
     # As if the rows had had the features at the prior's rate: its expected log odds are far lower,
     # and from there nothing starts.
     sticks = settings.prior.start(n_features)
     present = rows.n * settings.prior.expected(n_features)
     state = State(params, sticks, None, present, float(rows.n), moments)
-    for _ in range(20):
+    for _ in range(4):
         state = update_sticks(settings.prior, state)
-    return replace(state, present=nothing, n_seen=0.0)
+    return state
 
 
 def epoch(
@@ -261,7 +259,11 @@ def epoch(
     keep = dtype(1.0 - settings.dropout)
     for start in range(0, rows.n, settings.batch_size):
         chosen = order[start : start + settings.batch_size]
-        batch = make_batch(model, params, log_odds, rows, target, chosen)
+        hidden = None
+        if settings.hide_views and len(model.views) > 1:
+            hidden = rng.integers(len(model.views), size=len(chosen))
+            hidden[rng.random(len(chosen)) >= settings.hide_views] = -1
+        batch = make_batch(model, params, log_odds, rows, target, chosen, hidden)
         if settings.input_dropout:
             batch = _drop_inputs(batch, settings.input_dropout, rng)
         dropped = None
@@ -276,6 +278,10 @@ def epoch(
             present += units.present.sum(axis=0)
         length = settings.learning_rate * rate(start / rows.n)
         moments = moments.step(params, gradient, length, settings.weight_decay)
+    # A feature that has found nothing yet is rare, and would be held for rarer at once: so q(v)
+    # follows by a step, over a quarter of the learning.
+    forget = min(1.0, 4.0 / settings.max_iter)
+    present = (1 - forget) * state.present + forget * present
     return replace(state, present=present, n_seen=float(rows.n), moments=moments)
 
 
@@ -356,7 +362,9 @@ def solve_margin(
         np.column_stack([features, np.ones(rows.n)]), target, margin.n_outputs,
         rng=rng, C=margin.C, cost=margin.cost, tol=1e-3, max_iter=200,
     )  # fmt: skip
-    return replace(params, mu=np.ascontiguousarray(svm.weights[:, :-1].T), intercept=svm.weights[:, -1])
+    return replace(
+        params, mu=np.ascontiguousarray(svm.weights[:, :-1].T), intercept=svm.weights[:, -1]
+    )
 
 
 def evaluate(
@@ -394,8 +402,9 @@ def make_batch(
     rows: ViewRows,
     target: NDArray | None,
     chosen: Any,
+    hidden: NDArray | None = None,
 ) -> Batch:
-    """Some rows, with what is missing among them inferred."""
+    """Some rows, with what is missing inferred; `hidden` has a view that each row shall lack."""
     some = rows.take(chosen)
     dtype = params.beta.dtype
     batch = Batch(
@@ -403,9 +412,18 @@ def make_batch(
         some.totals,
         None if target is None else target[chosen],
     )
-    if any(rows.gaps):
-        batch = infer_missing(model, params, log_odds, batch, rows.gaps, some.n)
-    return batch
+    if hidden is None and not any(rows.gaps):
+        return batch
+    holes: dict[int, Array] = {}
+    filled = list(batch.views)
+    for v, (x, usual) in enumerate(zip(batch.views, rows.usual)):
+        if rows.gaps[v] or hidden is not None:
+            dense = np.full((some.n, len(usual)), np.nan, dtype) if x is None else _dense(x).copy()
+            if hidden is not None:
+                dense[hidden == v] = np.nan
+            filled[v], holes[v] = dense, np.isnan(dense)
+            dense[holes[v]] = np.broadcast_to(usual, dense.shape)[holes[v]]
+    return infer_missing(model, params, log_odds, batch._replace(views=tuple(filled)), holes)
 
 
 def infer_missing(
@@ -413,32 +431,17 @@ def infer_missing(
     params: Parameters,
     log_odds: Array | None,
     batch: Batch,
-    gaps: tuple[bool, ...],
-    n: int,
-    rounds: int = 10,
+    holes: dict[int, Array],
+    rounds: int = 3,
 ) -> Batch:
-    """Mean field between the units and the inputs that are not known, from the views' means."""
-    filled, unknown = list(batch.views), []
-    for v, (x, gap) in enumerate(zip(batch.views, gaps)):
-        if gap:
-            shape = n, len(params.biases[v])
-            dense = np.full(shape, np.nan, params.beta.dtype) if x is None else _dense(x).copy()
-            filled[v], holes = dense, np.isnan(dense)
-            unknown.append((v, holes))
-    first = view_means_of_nothing(model, params, batch.totals, n)
-    for v, holes in unknown:
-        filled[v][holes] = first[v][holes]
+    """Mean field between the units and the inputs that are not known, which starts at their means
+    in training. More rounds forget the inputs that are known (decision 015)."""
     for _ in range(rounds):
-        _, units = energy.expect_units(model, params, filled, log_odds)
+        _, units = energy.expect_units(model, params, batch.views, log_odds)
         means = energy.view_means(model, params, units.mean, batch.totals)
-        for v, holes in unknown:
-            filled[v][holes] = means[v][holes]
-    return batch._replace(views=tuple(filled))
-
-
-def view_means_of_nothing(model: Model, params: Parameters, totals: Any, n: int) -> tuple:
-    """What the views look like when no unit speaks."""
-    return energy.view_means(model, params, np.zeros((n, len(params.beta)), params.beta.dtype), totals)
+        for v, where in holes.items():
+            batch.views[v][where] = means[v][where]
+    return batch
 
 
 def transform(model: Model, params: Parameters, log_odds: Array | None, rows: ViewRows) -> Array:
@@ -459,10 +462,10 @@ def go_on(
     target: NDArray | None,
     rng: np.random.Generator,
 ) -> State:
-    """An epoch over other rows; q(v) goes by all rows so far."""
-    present, n_seen = state.present, state.n_seen
+    """An epoch over other rows, at the full rate."""
+    share = rows.n / max(state.n_seen, 1.0)
+    state = replace(state, present=state.present * share)
     state = epoch(model, settings, state, rows, target, rng)
-    state = replace(state, present=state.present + present, n_seen=state.n_seen + n_seen)
     return update_sticks(settings.prior, state)
 
 
@@ -510,13 +513,14 @@ def sample(
     model: Model,
     params: Parameters,
     log_odds: Array | None,
+    usual: tuple[Array, ...],
     totals: tuple[Array | None, ...],
     n: int,
     n_steps: int,
     rng: np.random.Generator,
 ) -> tuple[Array, ...]:
-    """Gibbs sampling: units given views, views given units; from where no unit speaks."""
-    views = view_means_of_nothing(model, params, totals, n)
+    """Gibbs sampling: units given views, views given units; from the mean of training."""
+    views = tuple(np.tile(mean.astype(params.beta.dtype), (n, 1)) for mean in usual)
     variances, unit_variance = np.exp(params.log_variances), np.exp(params.log_unit_variance)
     for _ in range(n_steps):
         a = energy.activations(params, views)
@@ -538,7 +542,9 @@ def _drop_inputs(batch: Batch, share: float, rng: np.random.Generator) -> Batch:
         return values * ((rng.random(values.shape, dtype=kind) >= share) / kind(1 - share))
 
     views = tuple(
-        type(x)((drop(x.data), x.indices, x.indptr), shape=x.shape) if sparse.issparse(x) else drop(x)
+        type(x)((drop(x.data), x.indices, x.indptr), shape=x.shape)
+        if sparse.issparse(x)
+        else drop(x)
         for x in batch.views
     )
     return batch._replace(views=views)
@@ -546,15 +552,6 @@ def _drop_inputs(batch: Batch, share: float, rng: np.random.Generator) -> Batch:
 
 def _dense(x: Any) -> Array:
     return x.toarray() if sparse.issparse(x) else x
-
-
-def _column_means(array: Any) -> Array:
-    if sparse.issparse(array):
-        filled = array.copy()
-        filled.data = np.nan_to_num(filled.data)
-        return np.asarray(filled.mean(axis=0), dtype=np.float64).ravel()
-    known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
-    return np.nansum(array, axis=0, dtype=np.float64) / known
 
 
 def _column_spreads(array: Any) -> Array:
