@@ -235,11 +235,11 @@ def test_unknown_and_absent_views():
     X, y = tagged()
     model = immh().fit(X, y)
     with pytest.raises(
-        ValueError, match="no view 'sound'; the model was fitted on 'image', 'tags'"
+        ValueError, match=r"no view 'sound'; .* fitted on 'image', 'tags'"
     ):
         model.predict({**X, "sound": X["image"]})
     with pytest.raises(
-        ValueError, match=r"the view 'tags' is missing\.\nTo mend it.*missing=.infer"
+        ValueError, match=r"'tags' is missing\.\nTo mend it.*missing=.infer"
     ):
         model.predict({"image": X["image"]})
     with pytest.raises(ValueError, match="fitted on views by name, and X is a table"):
@@ -255,7 +255,7 @@ def test_unknown_and_absent_views():
 def test_nan_without_missing():
     X, y = tagged()
     X["image"][4, 2] = np.nan
-    with pytest.raises(ValueError, match="view 'image'.* contains NaN(.|\n)*To mend it") as caught:
+    with pytest.raises(ValueError, match=r"'image'.* contains NaN(.|\n)*To mend it") as caught:
         immh().fit(X, y)
     assert 'missing="infer"' in "".join(caught.value.__notes__)
     with pytest.raises(ValueError, match="contains NaN"):
@@ -397,7 +397,7 @@ def test_samples_look_like_the_data():
 
 
 def test_samples_of_all_kinds_of_views():
-    X, y = tagged()
+    X, _ = tagged()
     X["words"] = np.random.default_rng(0).poisson(2.0, (120, 4))
     kinds = {"image": "gaussian", "tags": "bernoulli", "words": "count"}
     for units in ("binary", "real"):

@@ -175,7 +175,7 @@ class ViewReader:
                 if found != len(center):
                     raise ValueError(
                         f"view {name!r} has {found} columns, but {len(center)} in training.\n"
-                        "To mend it: pass the columns that the model was trained on, in their order."
+                        "To mend it: pass the columns that the model was trained on, in order."
                     )
                 _check_values(name, kind, arrays[name])
         return self._enter(arrays)
@@ -317,8 +317,8 @@ def _column_means(array: Any) -> NDArray:
         known = array.copy()
         known.data = np.nan_to_num(known.data)
         return np.asarray(known.mean(axis=0), dtype=np.float64).ravel()
-    known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
-    return np.nansum(array, axis=0, dtype=np.float64) / known
+    n_known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
+    return np.nansum(array, axis=0, dtype=np.float64) / n_known
 
 
 def _standardize(array: Any, center: NDArray, scale: NDArray) -> Any:

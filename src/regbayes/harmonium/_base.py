@@ -32,7 +32,7 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
-PRIORS = {"ibp": IndianBuffet, "beta-bernoulli": BetaBernoulli}
+PRIORS: dict[str, Any] = {"ibp": IndianBuffet, "beta-bernoulli": BetaBernoulli}
 
 COMMON: dict[str, list] = {
     "units": [StrOptions(set(UNITS))],
@@ -118,7 +118,8 @@ class BaseHarmonium(
     def _read(self, X: Any, first: bool = True) -> ViewRows:
         if not first:
             return self._reader.read(self, X)
-        self._reader, rows = ViewReader.learn(self, X, self.visible, self.missing)
+        reader, rows = ViewReader.learn(self, X, self.visible, self.missing)
+        self._reader: ViewReader = reader
         self._rng = chains.streams(self.random_state, 1)[0]
         return rows
 
@@ -180,14 +181,9 @@ class BaseHarmonium(
         self.n_features_ = self._n_features_out = features.shape[1]
         self.activations_ = features.mean(axis=0)
         if isinstance(self._model.margin, MultiClassMargin):
-            self.class_activations_ = np.array(
-                [
-                    features[target == c].mean(axis=0)
-                    if (target == c).any()
-                    else np.full(self.n_features_, np.nan)
-                    for c in range(self._model.margin.n_outputs)
-                ]
-            )
+            members = np.eye(self._model.margin.n_outputs)[target]
+            with np.errstate(invalid="ignore"):  # a class that partial_fit has not seen yet: NaN
+                self.class_activations_ = members.T @ features / members.sum(axis=0)[:, None]
         return self
 
     def _features(self, X: Any) -> NDArray:

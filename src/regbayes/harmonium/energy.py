@@ -88,7 +88,7 @@ class Batch(NamedTuple):
 
     views: tuple[Any, ...]
     totals: tuple[Array | None, ...]
-    target: NDArray | None = None
+    target: Any = None
 
 
 def activations(params: Parameters, views: Any) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,8 @@ class Moments:
 
     @classmethod
     def of(cls, params: Parameters) -> Moments:
-        return cls(*(params.like([np.zeros_like(array) for array in params]) for _ in range(2)))
+        first, second = (params.like([np.zeros_like(a) for a in params]) for _ in range(2))
+        return cls(first, second)
 
     def step(self, params: Parameters, gradient: Parameters, rate: float, decay: float) -> Moments:
         """Move `params` in place; the weights W also shrink by ``rate * decay``."""
@@ -121,6 +123,10 @@ def learn(
             state = quasi_newton(model, settings, state, rows, target, rng)
         return update_sticks(settings.prior, state)
 
+    def validate(state: State) -> float:
+        assert held_out is not None
+        return validation_loss(model, state, *held_out)
+
     return run_epochs(
         state,
         step,
@@ -152,7 +158,7 @@ def run_epochs(
     best, converged = state, False
     with watch.chain(0, max_iter) as tell:
         for done in range(max_iter):
-            state = step(state, lambda share, done=done: 1 - (done + share) / max_iter)
+            state = step(state, partial(_rate_left, done, max_iter))
             trace.append(measure(state))
             if tol is not None:
                 converged = abs(trace[-2] - trace[-1]) <= tol * abs(trace[-1])
@@ -166,6 +172,10 @@ def run_epochs(
     return Learnt(state if validate is None else best, np.array(trace), np.array(losses), converged)
 
 
+def _rate_left(done: int, max_iter: int, share: float) -> float:
+    return 1 - (done + share) / max_iter
+
+
 def validation_loss(model: Model, state: State, rows: ViewRows, target: NDArray | None) -> float:
     """Share of wrong labels, mean loss of numbers, or the contrastive divergence."""
     params, log_odds = state.params, state.log_odds
@@ -175,7 +185,8 @@ def validation_loss(model: Model, state: State, rows: ViewRows, target: NDArray 
     scores = transform(model, params, log_odds, rows) @ params.mu + params.intercept
     if isinstance(model.margin, MultiClassMargin):
         return float(np.mean(scores.argmax(axis=1) != target))
-    return float(model.margin.losses(scores, target)[0].mean())
+    losses, _ = model.margin.losses(scores, np.asarray(target))
+    return float(losses.mean())
 
 
 def _measure(
@@ -321,7 +332,7 @@ def quasi_newton(
     if solved:
         params = solve_margin(model, params, state.log_odds, rows, target, rng)
     # Solved ones wait for the next SVM.
-    moving = [array for array in params]
+    moving = list(params)
     n_moving = len(moving) - (2 if solved else 0)
     sizes = np.cumsum([array.size for array in moving[:n_moving]])
 

@@ -7,7 +7,8 @@ likely the feature is, as log odds that an item's own evidence is added to.
 References
 ----------
 - Griffiths & Ghahramani (2006). Infinite latent feature models and the Indian buffet process. NIPS.
-- Teh, Görür & Ghahramani (2007). Stick-breaking construction for the Indian buffet process. AISTATS.
+- Teh, Görür & Ghahramani (2007). Stick-breaking construction for the Indian buffet process.
+  AISTATS.
 - Doshi-Velez, Miller, Van Gael & Teh (2009). Variational inference for the Indian buffet process.
   AISTATS.
 """
@@ -52,7 +53,8 @@ class IndianBuffet:
 
     def expected(self, n_features: int) -> Array:
         """E[pi_k] before any data."""
-        return (self.concentration / (1.0 + self.concentration)) ** np.arange(1, n_features + 1)
+        share = self.concentration / (1.0 + self.concentration)
+        return np.cumprod(np.full(n_features, share))
 
     def log_present(self, sticks: Any) -> Array:
         """E[log pi_k], the tau2 of the papers."""
