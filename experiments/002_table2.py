@@ -27,8 +27,8 @@ The 5,000 commonest words of the training documents, there or not; the published
 rows differ by their seeds only. The linear SVM's weight is chosen by three folds. What the other
 rows ask for was settled on training documents, the later ones of each group held out. The paper has
 0.328 for an SVM, 0.282 for a neural net, 0.249 for an RBM of 1000 units, 0.276 for DRBM, 0.264,
-0.250 and 0.255 for MMH, 0.283 for iEFH + SVM and 0.252 for iMMH in 86,512 seconds; Larochelle and Bengio
-0.238 for their hybrid DRBM.
+0.250 and 0.255 for MMH, 0.283 for iEFH + SVM and 0.252 for iMMH in 86,512 seconds; Larochelle and
+Bengio 0.238 for their hybrid DRBM.
 """
 
 

@@ -234,13 +234,9 @@ def test_views_of_different_lengths():
 def test_unknown_and_absent_views():
     X, y = tagged()
     model = immh().fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"no view 'sound'; .* fitted on 'image', 'tags'"
-    ):
+    with pytest.raises(ValueError, match=r"no view 'sound'; .* fitted on 'image', 'tags'"):
         model.predict({**X, "sound": X["image"]})
-    with pytest.raises(
-        ValueError, match=r"'tags' is missing\.\nTo mend it.*missing=.infer"
-    ):
+    with pytest.raises(ValueError, match=r"'tags' is missing\.\nTo mend it.*missing=.infer"):
         model.predict({"image": X["image"]})
     with pytest.raises(ValueError, match="fitted on views by name, and X is a table"):
         model.predict(X["image"])

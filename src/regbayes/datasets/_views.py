@@ -100,9 +100,7 @@ _MFEAT = RemoteDataset(
         )
     },
     sources=tuple(
-        RemoteFile(
-            f"https://archive.ics.uci.edu/ml/machine-learning-databases/mfeat/mfeat-{name}"
-        )
+        RemoteFile(f"https://archive.ics.uci.edu/ml/machine-learning-databases/mfeat/mfeat-{name}")
         for name in _MFEAT_VIEWS
     ),
     parse=_parse_mfeat,
