@@ -48,7 +48,6 @@ def posts(n_words=1500, per_group=120):
 
 there = Path(os.environ.get("REGBAYES_DATA", "nowhere"), "20newsgroups").is_dir()
 X, groups, words = posts() if there else made_up()
-X.shape
 
 # %%
 # The truncation allows 60 features. Those that no post needs are switched off.
