@@ -95,7 +95,8 @@ def learn(
             chosen = order[start : start + settings.batch_size]
             slope = gradient(model, state.params, x[chosen], y[chosen], generative)
             length = settings.learning_rate * rate(start / len(y))
-            moments = moments.step(state.params, slope, length, settings.weight_decay)
+            decay = settings.weight_decay
+            moments = moments.step(state.params, slope, length, decay, (1.0, 1.0))
         return replace(state, moments=moments)
 
     def measure(state: State) -> float:

@@ -56,6 +56,7 @@ class State:
     present: Array  # expected rows with each feature
     n_seen: float  # among so many
     moments: Moments
+    view_rates: tuple[float, ...]  # steps of the weights of each view, relative
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,26 @@ class Moments:
         first, second = (params.like([np.zeros_like(a) for a in params]) for _ in range(2))
         return cls(first, second)
 
-    def step(self, params: Parameters, gradient: Parameters, rate: float, decay: float) -> Moments:
+    def step(
+        self,
+        params: Parameters,
+        gradient: Parameters,
+        rate: float,
+        decay: float,
+        view_rates: tuple[float, ...],
+    ) -> Moments:
         """Move `params` in place; the weights W also shrink by ``rate * decay``."""
-        t, n_views = self.t + 1, len(params.weights)
+        t, n_views = self.t + 1, len(view_rates)
         length, correction = rate / (1 - 0.9**t), 1 / np.sqrt(1 - 0.999**t)
         for i, (values, slope, first, second) in enumerate(
             zip(params, gradient, self.first, self.second)
         ):
             shrink = 1.0 - rate * decay if i < n_views else 1.0
+            pace = length * view_rates[i] if i < n_views else length
             if values.size:
                 adam(
                     values.ravel(), slope.ravel(), first.ravel(), second.ravel(),
-                    length, shrink, (0.1, 0.001), correction,
+                    pace, shrink, (0.1, 0.001), correction,
                 )  # fmt: skip
         return replace(self, t=t)
 
@@ -225,14 +234,18 @@ def init(
     at random too.
     """
     n_outputs = 0 if model.margin is None else model.margin.n_outputs
-    squares = sum(_mean_square(array) for array in rows.arrays)
-    size = 0.5 / np.sqrt(max(squares, 1e-12))
+    # Adam's steps are alike for all weights, so a view of a thousand columns would move the
+    # activations a hundred times as fast as one of ten, and drown it.
+    sums = np.maximum([_mean_row(array, 1) for array in rows.arrays], 1e-12)
+    squares = np.maximum([_mean_row(array, 2) for array in rows.arrays], 1e-12)
+    sizes = 0.5 / np.sqrt(len(squares) * squares)
+    view_rates = tuple((sums.min() / sums).tolist())
 
     def normal(scale: float, *shape: int) -> Array:
         return (scale * rng.standard_normal(shape)).astype(dtype)
 
     params = Parameters(
-        tuple(normal(size, len(mean), n_features) for mean in rows.usual),
+        tuple(normal(size, len(m), n_features) for size, m in zip(sizes, rows.usual)),
         tuple(view.first_bias(mean).astype(dtype) for view, mean in zip(model.views, rows.usual)),
         np.zeros(n_features, dtype),
         np.zeros(len(rows.usual), dtype),
@@ -242,12 +255,12 @@ def init(
     )
     moments = Moments.of(params)
     if settings.prior is None:
-        return State(params, None, None, np.zeros(n_features), 0.0, moments)
+        return State(params, None, None, np.zeros(n_features), 0.0, moments, view_rates)
     # As if the rows had had the features at the prior's rate: its expected log odds are far lower,
     # and from there nothing starts.
     sticks = settings.prior.start(n_features)
     present = rows.n * settings.prior.expected(n_features)
-    state = State(params, sticks, None, present, float(rows.n), moments)
+    state = State(params, sticks, None, present, float(rows.n), moments, view_rates)
     for _ in range(4):
         state = update_sticks(settings.prior, state)
     return state
@@ -288,7 +301,8 @@ def epoch(
         if settings.prior is not None:
             present += units.present.sum(axis=0)
         length = settings.learning_rate * rate(start / rows.n)
-        moments = moments.step(params, gradient, length, settings.weight_decay)
+        decay, rates = settings.weight_decay, state.view_rates
+        moments = moments.step(params, gradient, length, decay, rates)
     # A feature that has found nothing yet is rare, and would be held for rarer at once: so q(v)
     # follows by a step, over a quarter of the learning.
     forget = min(1.0, 4.0 / settings.max_iter)
@@ -573,6 +587,7 @@ def _column_spreads(array: Any) -> Array:
     return np.sqrt(np.maximum(np.nan_to_num(square - mean**2), 0.0))
 
 
-def _mean_square(array: Any) -> float:
+def _mean_row(array: Any, power: int) -> float:
+    """Mean over rows of the sum of a power of their sizes."""
     values = array.data if sparse.issparse(array) else array
-    return float(np.nansum(values.astype(np.float64) ** 2)) / array.shape[0]
+    return float(np.nansum(np.abs(values, dtype=np.float64) ** power)) / array.shape[0]
