@@ -13,6 +13,7 @@ __all__ = [
     "chains",
     "data",
     "datasets",
+    "harmonium",
     "hmm",
     "load",
     "margin",

@@ -1,6 +1,7 @@
 """Compile before the clock runs."""
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 
 def warmup() -> None:
@@ -11,6 +12,7 @@ def warmup() -> None:
     >>> import regbayes
     >>> regbayes.warmup()
     """
+    from regbayes.harmonium import Harmonium
     from regbayes.hmm import InfiniteHMM, MarkovSwitchingMED, MaxMarginInfiniteHMM
     from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
 
@@ -23,6 +25,8 @@ def warmup() -> None:
             model.fit(X, y).predict_component(X)
             model.predict(X)
     InfiniteSVM(max_components=2, max_iter=2, tol=1e9, random_state=0).fit(X, y).predict(X)
+    words = csr_matrix((rng.random((12, 3)) < 0.5).astype(np.float32))
+    Harmonium(2, max_iter=1, visible="bernoulli", random_state=0).fit(words)
     few = {"n_draws": 1, "burn_in": 1, "n_chains": 1, "random_state": 0}
     counts = rng.poisson(3.0, (12, 2))
     for emission in ("gaussian", "diag", "poisson", "categorical"):

@@ -12,8 +12,17 @@ from regbayes.data._sequences import (
 )
 from regbayes.data._steps import StepTransformer
 from regbayes.data._table import Frame, check_labelled_table, check_new_table
+from regbayes.data._views import (
+    VIEW_BOUND,
+    ViewReader,
+    ViewRows,
+    Views,
+    check_class_labels,
+    check_numbers,
+)
 
 __all__ = [
+    "VIEW_BOUND",
     "Frame",
     "SequenceFeatures",
     "SequenceMixin",
@@ -21,8 +30,13 @@ __all__ = [
     "SequenceTags",
     "Sequences",
     "StepTransformer",
+    "ViewReader",
+    "ViewRows",
+    "Views",
+    "check_class_labels",
     "check_labelled_table",
     "check_new_table",
+    "check_numbers",
     "check_sequence_labels",
     "check_sequences",
     "check_step_labels",

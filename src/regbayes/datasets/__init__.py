@@ -13,15 +13,18 @@ from regbayes.datasets._remote import DatasetError, get_data_home
 from regbayes.datasets._switching_labels import make_switching_labels
 from regbayes.datasets._trajectories import fetch_character_trajectories, fetch_libras
 from regbayes.datasets._utkinect import fetch_utkinect
+from regbayes.datasets._views import fetch_bdgp, fetch_mfeat
 
 __all__ = [
     "DatasetError",
+    "fetch_bdgp",
     "fetch_character_trajectories",
     "fetch_gesture_phase",
     "fetch_hill_valley",
     "fetch_japanese_vowels",
     "fetch_kinase_domains",
     "fetch_libras",
+    "fetch_mfeat",
     "fetch_msr_action3d",
     "fetch_ocr_letters",
     "fetch_osuleaf",

@@ -5,16 +5,19 @@ from regbayes.priors.dirichlet import Dirichlet
 from regbayes.priors.dirichlet_process import DirichletProcess
 from regbayes.priors.gaussian import gaussian_prior
 from regbayes.priors.hierarchical import HierarchicalDirichlet, Transitions
+from regbayes.priors.indian_buffet import BetaBernoulli, IndianBuffet
 from regbayes.priors.normal_inverse_gamma import NormalInverseGamma
 from regbayes.priors.normal_inverse_wishart import NormalInverseWishart
 from regbayes.priors.stick_breaking import StickBreaking
 
 __all__ = [
+    "BetaBernoulli",
     "Dirichlet",
     "DirichletProcess",
     "Fixed",
     "GammaPrior",
     "HierarchicalDirichlet",
+    "IndianBuffet",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "StickBreaking",

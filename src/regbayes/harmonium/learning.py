@@ -1,0 +1,593 @@
+"""Learning: epochs of Adam on mini-batches, or rounds of quasi-Newton on all rows as in 002.
+
+Both lower ``mean_d [CF_d + margin_d] + |mu|^2 / 2n + weight_decay |W|^2 / 2`` and set q(v) from the
+features that the rows are expected to have (002, Section III-C). Adam takes the sub-gradient of the
+margin for `mu` too; the quasi-Newton rounds solve for it by the SVM of Crammer & Singer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, sparse
+
+from regbayes.chains import Watch
+from regbayes.data import ViewRows
+from regbayes.harmonium import energy
+from regbayes.harmonium.energy import Array, Batch, Model, Parameters
+from regbayes.harmonium.margins import MultiClassMargin
+from regbayes.kernels.descent import adam
+from regbayes.margin import crammer_singer
+from regbayes.priors import BetaBernoulli, IndianBuffet
+
+Prior = IndianBuffet | BetaBernoulli
+_DTYPES = {"adam": np.float32, "lbfgs": np.float64}
+CHUNK = 512  # rows that are reconstructed at once: no view is dense beyond them
+ROUNDS = 5  # of the sticks' update, which is a slow fixed point
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to learn: what the estimators' parameters of the same names say."""
+
+    prior: Prior | None = None
+    batch_size: int = 200
+    learning_rate: float = 3e-3
+    max_iter: int = 30
+    dropout: float = 0.0
+    input_dropout: float = 0.0
+    weight_decay: float = 0.0
+    hide_views: float = 0.0  # share of rows that learn without one of their views
+    tol: float = 1e-4
+
+
+@dataclass(frozen=True)
+class State:
+    """What an epoch changes; the arrays of `params` and `moments` are changed in place."""
+
+    params: Parameters
+    sticks: Array | None  # Beta parameters of q(v)
+    log_odds: Array | None  # tau2 - tau1 by them
+    present: Array  # expected rows with each feature
+    n_seen: float  # among so many
+    moments: Moments
+    view_rates: tuple[float, ...]  # steps of the weights of each view, relative
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Running averages of a gradient and of its squares, over `t` steps (Kingma & Ba 2015)."""
+
+    first: Parameters
+    second: Parameters
+    t: int = 0
+
+    @classmethod
+    def of(cls, params: Parameters) -> Moments:
+        first, second = (params.like([np.zeros_like(a) for a in params]) for _ in range(2))
+        return cls(first, second)
+
+    def step(
+        self,
+        params: Parameters,
+        gradient: Parameters,
+        rate: float,
+        decay: float,
+        view_rates: tuple[float, ...],
+    ) -> Moments:
+        """Move `params` in place; the weights W also shrink by ``rate * decay``."""
+        t, n_views = self.t + 1, len(view_rates)
+        length, correction = rate / (1 - 0.9**t), 1 / np.sqrt(1 - 0.999**t)
+        for i, (values, slope, first, second) in enumerate(
+            zip(params, gradient, self.first, self.second)
+        ):
+            shrink = 1.0 - rate * decay if i < n_views else 1.0
+            pace = length * view_rates[i] if i < n_views else length
+            if values.size:
+                adam(
+                    values.ravel(), slope.ravel(), first.ravel(), second.ravel(),
+                    pace, shrink, (0.1, 0.001), correction,
+                )  # fmt: skip
+        return replace(self, t=t)
+
+
+class Learnt(NamedTuple):
+    """What :func:`learn` returns."""
+
+    state: State
+    objective: NDArray  # of a sample of rows, at the start and after every epoch
+    validation: NDArray  # loss on the rows held out, after every epoch
+    converged: bool
+
+
+def learn(
+    model: Model,
+    settings: Settings,
+    rows: ViewRows,
+    target: NDArray | None,
+    n_features: int,
+    rng: np.random.Generator,
+    *,
+    solver: str = "adam",
+    held_out: tuple[ViewRows, NDArray | None] | None = None,
+    patience: int = 10,
+    watch: Watch | None = None,
+) -> Learnt:
+    """Epochs or rounds until they are done, settle, or a validation share says that it is enough.
+
+    Adam's steps shorten to nothing over the epochs. With rows held out the best epoch is kept.
+    """
+    state = init(model, settings, rows, n_features, _DTYPES[solver], rng)
+    shown = np.sort(rng.permutation(rows.n)[:200]) if solver == "adam" else np.arange(rows.n)
+
+    def step(state: State, rate: Callable[[float], float]) -> State:
+        if solver == "adam":
+            state = epoch(model, settings, state, rows, target, rng, rate)
+        else:
+            state = quasi_newton(model, settings, state, rows, target, rng)
+        return update_sticks(settings.prior, state)
+
+    def validate(state: State) -> float:
+        assert held_out is not None
+        return validation_loss(model, state, *held_out)
+
+    return run_epochs(
+        state,
+        step,
+        lambda state: _measure(model, settings, state, rows, target, shown),
+        max_iter=settings.max_iter,
+        tol=settings.tol if solver == "lbfgs" else None,
+        validate=None
+        if held_out is None
+        else lambda state: validation_loss(model, state, *held_out),
+        patience=patience,
+        watch=watch,
+    )
+
+
+def run_epochs(
+    state: State,
+    step: Callable[[State, Callable[[float], float]], State],
+    measure: Callable[[State], float],
+    *,
+    max_iter: int,
+    tol: float | None = None,
+    validate: Callable[[State], float] | None = None,
+    patience: int = 10,
+    watch: Watch | None = None,
+) -> Learnt:
+    """The loop: `step` is told how the rate falls from 1 to 0 by the share of the epoch done."""
+    watch = Watch() if watch is None else watch
+    trace, losses = [measure(state)], []
+    best, converged = state, False
+    with watch.chain(0, max_iter) as tell:
+        for done in range(max_iter):
+            state = step(state, partial(_rate_left, done, max_iter))
+            trace.append(measure(state))
+            if tol is not None:
+                converged = abs(trace[-2] - trace[-1]) <= tol * abs(trace[-1])
+            if validate is not None:
+                losses.append(validate(state))
+                if losses[-1] <= min(losses):
+                    best = _copy(state)
+                converged = converged or len(losses) - int(np.argmin(losses)) > patience
+            if tell() or converged:
+                break
+    return Learnt(state if validate is None else best, np.array(trace), np.array(losses), converged)
+
+
+def _rate_left(done: int, max_iter: int, share: float) -> float:
+    return 1 - (done + share) / max_iter
+
+
+def validation_loss(model: Model, state: State, rows: ViewRows, target: NDArray | None) -> float:
+    """Share of wrong labels, mean loss of numbers, or the contrastive divergence."""
+    params, log_odds = state.params, state.log_odds
+    if model.margin is None:
+        batch = make_batch(model, params, log_odds, rows, None, slice(0, rows.n))
+        return energy.objective(model, params, batch, log_odds)[0]
+    scores = transform(model, params, log_odds, rows) @ params.mu + params.intercept
+    if isinstance(model.margin, MultiClassMargin):
+        return float(np.mean(scores.argmax(axis=1) != target))
+    losses, _ = model.margin.losses(scores, np.asarray(target))
+    return float(losses.mean())
+
+
+def _measure(
+    model: Model,
+    settings: Settings,
+    state: State,
+    rows: ViewRows,
+    target: NDArray | None,
+    shown: NDArray,
+) -> float:
+    value = 0.0
+    for part in np.array_split(shown, -(-len(shown) // CHUNK)):
+        batch = make_batch(model, state.params, state.log_odds, rows, target, part)
+        parts = energy.objective(model, state.params, batch, state.log_odds)
+        value += sum(parts) * len(part) / len(shown)
+    return value + _penalty(settings, state.params, rows.n)
+
+
+def _penalty(settings: Settings, params: Parameters, n: int) -> float:
+    weights = sum(float(np.sum(W**2)) for W in params.weights)
+    outputs = float(np.sum(params.mu**2) + np.sum(params.intercept**2))
+    return 0.5 * settings.weight_decay * weights + outputs / (2 * n)
+
+
+def _copy(state: State) -> State:
+    """Epochs change the parameters in place."""
+    return replace(state, params=state.params.like([array.copy() for array in state.params]))
+
+
+def init(
+    model: Model, settings: Settings, rows: ViewRows, n_features: int, dtype: Any, rng: Any
+) -> State:
+    """Random weights, of a size at which the activations of a typical row are about 1/2.
+
+    From tiny ones the units stay tied and the margin has nothing to choose from: so `mu` starts
+    at random too.
+    """
+    n_outputs = 0 if model.margin is None else model.margin.n_outputs
+    # Adam's steps are alike for all weights, so a view of a thousand columns would move the
+    # activations a hundred times as fast as one of ten, and drown it.
+    sums = np.maximum([_mean_row(array, 1) for array in rows.arrays], 1e-12)
+    squares = np.maximum([_mean_row(array, 2) for array in rows.arrays], 1e-12)
+    sizes = 0.5 / np.sqrt(len(squares) * squares)
+    view_rates = tuple((sums.min() / sums).tolist())
+
+    def normal(scale: float, *shape: int) -> Array:
+        return (scale * rng.standard_normal(shape)).astype(dtype)
+
+    params = Parameters(
+        tuple(normal(size, len(m), n_features) for size, m in zip(sizes, rows.usual)),
+        tuple(view.first_bias(mean).astype(dtype) for view, mean in zip(model.views, rows.usual)),
+        np.zeros(n_features, dtype),
+        np.zeros(len(rows.usual), dtype),
+        np.zeros(1, dtype),
+        normal(0.3, n_features, n_outputs),
+        np.zeros(n_outputs, dtype),
+    )
+    moments = Moments.of(params)
+    if settings.prior is None:
+        return State(params, None, None, np.zeros(n_features), 0.0, moments, view_rates)
+    # As if the rows had had the features at the prior's rate: its expected log odds are far lower,
+    # and from there nothing starts.
+    sticks = settings.prior.start(n_features)
+    present = rows.n * settings.prior.expected(n_features)
+    state = State(params, sticks, None, present, float(rows.n), moments, view_rates)
+    for _ in range(4):
+        state = update_sticks(settings.prior, state)
+    return state
+
+
+def epoch(
+    model: Model,
+    settings: Settings,
+    state: State,
+    rows: ViewRows,
+    target: NDArray | None,
+    rng: np.random.Generator,
+    rate: Callable[[float], float] = lambda share: 1.0,
+) -> State:
+    """One pass of Adam over all rows in random order; `rate` tells the step by the share done."""
+    params, log_odds, moments = state.params, state.log_odds, state.moments
+    dtype = params.beta.dtype.type
+    order = rng.permutation(rows.n)
+    present = np.zeros_like(state.present)
+    keep = dtype(1.0 - settings.dropout)
+    for start in range(0, rows.n, settings.batch_size):
+        chosen = order[start : start + settings.batch_size]
+        hidden = None
+        if settings.hide_views and len(model.views) > 1:
+            hidden = rng.integers(len(model.views), size=len(chosen))
+            hidden[rng.random(len(chosen)) >= settings.hide_views] = -1
+        batch = make_batch(model, params, log_odds, rows, target, chosen, hidden)
+        if settings.input_dropout:
+            batch = _drop_inputs(batch, settings.input_dropout, rng)
+        dropped = None
+        if settings.dropout and model.margin is not None:
+            shape = (len(chosen), len(params.beta))
+            dropped = (rng.random(shape, dtype=dtype) < keep) / keep
+        gradient, units = energy.gradient(model, params, batch, log_odds, dropped=dropped)
+        if model.margin is not None:
+            gradient.mu[...] += params.mu / dtype(rows.n)
+            gradient.intercept[...] += params.intercept / dtype(rows.n)
+        if settings.prior is not None:
+            present += units.present.sum(axis=0)
+        length = settings.learning_rate * rate(start / rows.n)
+        decay, rates = settings.weight_decay, state.view_rates
+        moments = moments.step(params, gradient, length, decay, rates)
+    # A feature that has found nothing yet is rare, and would be held for rarer at once: so q(v)
+    # follows by a step, over a quarter of the learning.
+    forget = min(1.0, 4.0 / settings.max_iter)
+    present = (1 - forget) * state.present + forget * present
+    return replace(state, present=present, n_seen=float(rows.n), moments=moments)
+
+
+def update_sticks(prior: Prior | None, state: State) -> State:
+    """Common features first, as the buffet has them; then q(v) (Doshi-Velez et al. 2009)."""
+    if prior is None:
+        return state
+    order = np.argsort(-state.present, kind="stable")
+    present, sticks = state.present[order], state.sticks
+    for _ in range(ROUNDS):
+        sticks = prior.posterior(present, state.n_seen, sticks)
+    return replace(
+        state,
+        params=state.params.take(order),
+        moments=replace(
+            state.moments,
+            first=state.moments.first.take(order),
+            second=state.moments.second.take(order),
+        ),
+        present=present,
+        sticks=sticks,
+        log_odds=prior.log_odds(sticks).astype(state.params.beta.dtype),
+    )
+
+
+def quasi_newton(
+    model: Model,
+    settings: Settings,
+    state: State,
+    rows: ViewRows,
+    target: NDArray | None,
+    rng: np.random.Generator,
+) -> State:
+    """A round as in 002, Section V-C: `mu` by an SVM, then the other parameters by L-BFGS."""
+    params = state.params
+    solved = isinstance(model.margin, MultiClassMargin)
+    if solved:
+        params = solve_margin(model, params, state.log_odds, rows, target, rng)
+    # Solved ones wait for the next SVM.
+    moving = list(params)
+    n_moving = len(moving) - (2 if solved else 0)
+    sizes = np.cumsum([array.size for array in moving[:n_moving]])
+
+    def unpack(flat: Array) -> Parameters:
+        parts = np.split(flat, sizes[:-1])
+        new = [part.reshape(array.shape) for part, array in zip(parts, moving)]
+        return params.like([*new, *moving[n_moving:]])
+
+    def value_and_slope(flat: Array) -> tuple[float, Array]:
+        value, slope, _ = evaluate(model, settings, unpack(flat), state.log_odds, rows, target)
+        return value, np.concatenate([part.ravel() for part in list(slope)[:n_moving]])
+
+    found = optimize.minimize(
+        value_and_slope,
+        np.concatenate([array.ravel() for array in moving[:n_moving]]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 20},
+    )
+    params = unpack(found.x)
+    _, _, present = evaluate(model, settings, params, state.log_odds, rows, target)
+    return replace(state, params=params, present=present, n_seen=float(rows.n))
+
+
+def solve_margin(
+    model: Model,
+    params: Parameters,
+    log_odds: Array | None,
+    rows: ViewRows,
+    target: NDArray | None,
+    rng: np.random.Generator,
+) -> Parameters:
+    """`mu` and the intercept by the SVM on the expected features, a constant beside them."""
+    margin = model.margin
+    assert isinstance(margin, MultiClassMargin)
+    features = transform(model, params, log_odds, rows)
+    svm = crammer_singer(
+        np.column_stack([features, np.ones(rows.n)]), target, margin.n_outputs,
+        rng=rng, C=margin.C, cost=margin.cost, tol=1e-3, max_iter=200,
+    )  # fmt: skip
+    return replace(
+        params, mu=np.ascontiguousarray(svm.weights[:, :-1].T), intercept=svm.weights[:, -1]
+    )
+
+
+def evaluate(
+    model: Model,
+    settings: Settings,
+    params: Parameters,
+    log_odds: Array | None,
+    rows: ViewRows,
+    target: NDArray | None,
+) -> tuple[float, Parameters, Array]:
+    """The objective, its exact gradient, and the expected rows with each feature; by chunks."""
+    n = rows.n
+    total = params.like([np.zeros_like(array) for array in params])
+    value, present = 0.0, np.zeros(len(params.beta))
+    for start in range(0, n, CHUNK):
+        chosen = np.arange(start, min(start + CHUNK, n))
+        share = len(chosen) / n
+        batch = make_batch(model, params, log_odds, rows, target, chosen)
+        value += share * sum(energy.objective(model, params, batch, log_odds))
+        gradient, units = energy.gradient(model, params, batch, log_odds, exact=True)
+        for sum_, part in zip(total, gradient):
+            sum_ += share * part
+        present += units.present.sum(axis=0)
+    for slope, W in zip(total.weights, params.weights):
+        slope += settings.weight_decay * W
+    total.mu[...] += params.mu / n
+    total.intercept[...] += params.intercept / n
+    return value + _penalty(settings, params, n), total, present
+
+
+def make_batch(
+    model: Model,
+    params: Parameters,
+    log_odds: Array | None,
+    rows: ViewRows,
+    target: NDArray | None,
+    chosen: Any,
+    hidden: NDArray | None = None,
+) -> Batch:
+    """Some rows, with what is missing inferred; `hidden` has a view that each row shall lack."""
+    some = rows.take(chosen)
+    dtype = params.beta.dtype
+    batch = Batch(
+        tuple(None if x is None else x.astype(dtype, copy=False) for x in some.arrays),
+        some.totals,
+        None if target is None else target[chosen],
+    )
+    if hidden is None and not any(rows.gaps):
+        return batch
+    holes: dict[int, Array] = {}
+    filled = list(batch.views)
+    for v, (x, usual) in enumerate(zip(batch.views, rows.usual)):
+        if rows.gaps[v] or hidden is not None:
+            dense = np.full((some.n, len(usual)), np.nan, dtype) if x is None else _dense(x).copy()
+            if hidden is not None:
+                dense[hidden == v] = np.nan
+            filled[v], holes[v] = dense, np.isnan(dense)
+            dense[holes[v]] = np.broadcast_to(usual, dense.shape)[holes[v]]
+    return infer_missing(model, params, log_odds, batch._replace(views=tuple(filled)), holes)
+
+
+def infer_missing(
+    model: Model,
+    params: Parameters,
+    log_odds: Array | None,
+    batch: Batch,
+    holes: dict[int, Array],
+    rounds: int = 3,
+) -> Batch:
+    """Mean field between the units and the inputs that are not known, which starts at their means
+    in training. More rounds forget the inputs that are known (decision 015)."""
+    for _ in range(rounds):
+        _, units = energy.expect_units(model, params, batch.views, log_odds)
+        means = energy.view_means(model, params, units.mean, batch.totals)
+        for v, where in holes.items():
+            batch.views[v][where] = means[v][where]
+    return batch
+
+
+def transform(model: Model, params: Parameters, log_odds: Array | None, rows: ViewRows) -> Array:
+    """E[z h | x] of all rows."""
+    out = np.empty((rows.n, len(params.beta)), params.beta.dtype)
+    for start in range(0, rows.n, CHUNK):
+        chosen = slice(start, min(start + CHUNK, rows.n))
+        batch = make_batch(model, params, log_odds, rows, None, chosen)
+        out[chosen] = energy.expect_units(model, params, batch.views, log_odds)[1].mean
+    return out
+
+
+def go_on(
+    model: Model,
+    settings: Settings,
+    state: State,
+    rows: ViewRows,
+    target: NDArray | None,
+    rng: np.random.Generator,
+) -> State:
+    """An epoch over other rows, at the full rate."""
+    share = rows.n / max(state.n_seen, 1.0)
+    state = replace(state, present=state.present * share)
+    state = epoch(model, settings, state, rows, target, rng)
+    return update_sticks(settings.prior, state)
+
+
+class Finished(NamedTuple):
+    """What predictions need, in double precision, and what the training rows look like by it."""
+
+    params: Parameters
+    log_odds: Array | None
+    features: Array  # of the training rows
+    spreads: tuple[Array, ...]  # standard deviations of the columns of the views
+
+
+def finish(model: Model, state: State, rows: ViewRows, threshold: float = 0.01) -> Finished:
+    """Switch off features that hardly differ from row to row; what they always say is a bias.
+
+    Only models with a prior on features do; those that go have less than `threshold` of the
+    standard deviation of the liveliest.
+    """
+    params = state.params.like([array.astype(np.float64) for array in state.params])
+    log_odds = None if state.log_odds is None else state.log_odds.astype(np.float64)
+    features = transform(model, params, log_odds, rows)
+    if log_odds is not None:
+        spread = features.std(axis=0)
+        used = spread >= threshold * spread.max()
+        idle = np.where(used, 0.0, features.mean(axis=0))
+        params = replace(
+            params,
+            biases=tuple(bias + W @ idle for bias, W in zip(params.biases, params.weights)),
+            intercept=params.intercept + idle @ params.mu,
+        ).take(used)
+        features, log_odds = features[:, used], log_odds[used]
+    spreads = tuple(_column_spreads(array) for array in rows.arrays)
+    return Finished(params, log_odds, features, spreads)
+
+
+def reconstruct(
+    model: Model, params: Parameters, log_odds: Array | None, rows: ViewRows
+) -> tuple[Array, ...]:
+    """Expected inputs given the expected features."""
+    features = transform(model, params, log_odds, rows)
+    return energy.view_means(model, params, features, rows.totals)
+
+
+def sample(
+    model: Model,
+    params: Parameters,
+    log_odds: Array | None,
+    usual: tuple[Array, ...],
+    totals: tuple[Array | None, ...],
+    n: int,
+    n_steps: int,
+    rng: np.random.Generator,
+) -> tuple[Array, ...]:
+    """Gibbs sampling: units given views, views given units; from the mean of training."""
+    views = tuple(np.tile(mean.astype(params.beta.dtype), (n, 1)) for mean in usual)
+    variances, unit_variance = np.exp(params.log_variances), np.exp(params.log_unit_variance)
+    for _ in range(n_steps):
+        a = energy.activations(params, views)
+        features = model.units.draw(a, log_odds, unit_variance, rng)
+        views = tuple(
+            view.draw(natural, s, total, rng)
+            for view, natural, s, total in zip(
+                model.views, energy.naturals(params, features), variances, totals
+            )
+        )
+    return views
+
+
+def _drop_inputs(batch: Batch, share: float, rng: np.random.Generator) -> Batch:
+    """Leave out inputs at random, the others grow: activations stay what they are on average."""
+
+    def drop(values: Array) -> Array:
+        kind = values.dtype.type
+        return values * ((rng.random(values.shape, dtype=kind) >= share) / kind(1 - share))
+
+    views = tuple(
+        type(x)((drop(x.data), x.indices, x.indptr), shape=x.shape)
+        if sparse.issparse(x)
+        else drop(x)
+        for x in batch.views
+    )
+    return batch._replace(views=views)
+
+
+def _dense(x: Any) -> Array:
+    return x.toarray() if sparse.issparse(x) else x
+
+
+def _column_spreads(array: Any) -> Array:
+    if not sparse.issparse(array):
+        return np.nanstd(array, axis=0, dtype=np.float64)
+    mean = np.asarray(array.mean(axis=0), dtype=np.float64).ravel()
+    square = np.asarray(array.multiply(array).mean(axis=0), dtype=np.float64).ravel()
+    return np.sqrt(np.maximum(np.nan_to_num(square - mean**2), 0.0))
+
+
+def _mean_row(array: Any, power: int) -> float:
+    """Mean over rows of the sum of a power of their sizes."""
+    values = array.data if sparse.issparse(array) else array
+    return float(np.nansum(np.abs(values, dtype=np.float64) ** power)) / array.shape[0]
