@@ -31,6 +31,14 @@ from sklearn.svm import LinearSVC
 import regbayes
 from regbayes import _files, persistence
 from regbayes.data import SequenceFeatures, SequenceQuantizer, StepTransformer
+from regbayes.harmonium import (
+    DiscriminativeRBM,
+    Harmonium,
+    InfiniteHarmonium,
+    InfiniteMaxMarginHarmonium,
+    MaxMarginHarmonium,
+    MaxMarginHarmoniumRegressor,
+)
 from regbayes.hmm import (
     CategoricalHMM,
     GaussianHMM,
@@ -129,6 +137,19 @@ EXAMPLES = {
             curves,
         )
     ],
+    **{
+        harmonium: [(harmonium(4, max_iter=2, random_state=0), table)]
+        for harmonium in (
+            Harmonium,
+            InfiniteHarmonium,
+            MaxMarginHarmonium,
+            InfiniteMaxMarginHarmonium,
+        )
+    },
+    MaxMarginHarmoniumRegressor: [
+        (MaxMarginHarmoniumRegressor(4, max_iter=2, random_state=0), table)
+    ],
+    DiscriminativeRBM: [(DiscriminativeRBM(4, max_iter=2, random_state=0), table)],
     SequenceQuantizer: [(SequenceQuantizer(3, random_state=0), (STEPS,))],
     SequenceFeatures: [(SequenceFeatures(use="both", scale=True), (STEPS,))],
     StepTransformer: [(StepTransformer(PCA(1)), (STEPS,))],
