@@ -20,6 +20,7 @@ __all__ = [
     "priors",
     "scores",
     "testing",
+    "topics",
     "warmup",
 ]
 

@@ -1,5 +1,6 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
+from regbayes.data._documents import Documents, check_documents, check_labelled_documents
 from regbayes.data._features import SequenceFeatures
 from regbayes.data._quantizer import SequenceQuantizer
 from regbayes.data._sequences import (
@@ -14,6 +15,7 @@ from regbayes.data._steps import StepTransformer
 from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
 __all__ = [
+    "Documents",
     "Frame",
     "SequenceFeatures",
     "SequenceMixin",
@@ -21,6 +23,8 @@ __all__ = [
     "SequenceTags",
     "Sequences",
     "StepTransformer",
+    "check_documents",
+    "check_labelled_documents",
     "check_labelled_table",
     "check_new_table",
     "check_sequence_labels",

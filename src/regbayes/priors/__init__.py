@@ -7,16 +7,24 @@ from regbayes.priors.gaussian import gaussian_prior
 from regbayes.priors.hierarchical import HierarchicalDirichlet, Transitions
 from regbayes.priors.normal_inverse_gamma import NormalInverseGamma
 from regbayes.priors.normal_inverse_wishart import NormalInverseWishart
+from regbayes.priors.proportions import (
+    AsymmetricDirichlet,
+    HierarchicalProportions,
+    Proportions,
+)
 from regbayes.priors.stick_breaking import StickBreaking
 
 __all__ = [
+    "AsymmetricDirichlet",
     "Dirichlet",
     "DirichletProcess",
     "Fixed",
     "GammaPrior",
     "HierarchicalDirichlet",
+    "HierarchicalProportions",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "Proportions",
     "StickBreaking",
     "Transitions",
     "as_concentration_prior",
