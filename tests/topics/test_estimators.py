@@ -101,7 +101,7 @@ def test_sparse_and_dense_are_the_same():
 
 
 def test_partial_fit_keeps_what_it_learned():
-    X, _, phi = corpus(400)
+    X, _, _ = corpus(400)
     whole = LatentDirichlet(4, n_draws=10, burn_in=80, random_state=0).fit(X)
     online = LatentDirichlet(4, n_draws=10, burn_in=80, random_state=0)
     for part in np.array_split(X, 4):

@@ -65,7 +65,9 @@ class Model:
     proportions: AsymmetricDirichlet | HierarchicalProportions
     beta: Fixed | GammaPrior
     labels: Labels | None = None
-    base: NDArray = field(default_factory=lambda: _NO_COUNTS)  # counts [V, K] of documents seen before
+    base: NDArray = field(
+        default_factory=lambda: _NO_COUNTS
+    )  # counts [V, K] of documents seen before
     n_settle: int = 0  # sweeps of the fast kind, to begin with
     n_threads: int = 1
 
@@ -187,9 +189,7 @@ def draw_weights(model: Model, rng: np.random.Generator, state: State) -> State:
 
 def draw_phi(model: Model, rng: np.random.Generator, state: State) -> State:
     """phi_k ~ Dirichlet(beta + n_k), anew in the same memory."""
-    draw_topics(
-        rng, model.corpus, state.z, state.beta, model.base, state.topics, model.n_threads
-    )
+    draw_topics(rng, model.corpus, state.z, state.beta, model.base, state.topics, model.n_threads)
     return state
 
 
@@ -217,9 +217,11 @@ def log_joint(model: Model, state: State) -> float:
     value -= log_rising(n_words * state.beta, totals).sum()
     if model.labels is not None:
         scores = with_constant(shares(model, state.z)) @ state.weights.T
-        value -= 2 * model.labels.classifier.C * hinge_losses(
-            scores, model.labels.y, model.labels.classifier.cost
-        ).sum()
+        value -= (
+            2
+            * model.labels.classifier.C
+            * hinge_losses(scores, model.labels.y, model.labels.classifier.cost).sum()
+        )
     return float(value)
 
 
@@ -270,7 +272,7 @@ def expected_counts(
     """E[n_dk | w_d], the tokens of every topic in new documents, by CVB0."""
     table = documents.counts
     by_topic, *_ = expect_counts(
-        table.indptr, table.indices, table.data, alpha, phi, _NO_COUNTS, 0, 1e-4, 200, n_threads
+        table.indptr, table.indices, table.data, alpha, phi, _NO_COUNTS, 0, 1e-3, 100, n_threads
     )
     return by_topic
 
