@@ -37,6 +37,7 @@ def corpus(n=120, n_words=30, n_topics=4, length=60, seed=0):
     [
         LatentDirichlet(3, **few),
         MaxMarginTopics(3, n_chains=1, **few),
+        MaxMarginTopics(3, n_chains=1, prediction="average", **few),
         MaxMarginTopics("auto", max_topics=6, n_chains=1, **few),
     ],
     # It has negative data for everybody, whatever the tag `positive_only` says.
@@ -160,9 +161,12 @@ def test_empty_documents_are_taken():
     X[5] = 0
     lda = LatentDirichlet(3, **few).fit(X)
     np.testing.assert_allclose(lda.transform(X)[5], lda.alpha_ / lda.alpha_.sum())
-    model = MaxMarginTopics(3, n_chains=1, **few).fit(X, y)
+    model = MaxMarginTopics(3, prediction="average", n_chains=1, **few).fit(X, y)
     intercepts = np.mean([draw["weights"][:, -1] for draw in model.trace_], axis=0)
     np.testing.assert_allclose(model.decision_function(X)[5], intercepts[1] - intercepts[0])
+    model = MaxMarginTopics(3, n_chains=1, **few).fit(X, y)
+    gap = model.intercept_[1] - model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(X)[5], gap)
     nothing = LatentDirichlet(3, **few).fit(np.zeros((4, 5)))
     np.testing.assert_allclose(nothing.components_.sum(axis=1), 1)
 
@@ -191,11 +195,18 @@ def test_numbers_fix_the_concentrations():
 # With labels.
 
 
+@pytest.mark.parametrize("prediction", ["refit", "average"])
 @pytest.mark.parametrize("n_topics", [6, "auto"])
-def test_classes_are_learned(n_topics):
+def test_classes_are_learned(n_topics, prediction):
     X, y, _ = corpus(300)
     model = MaxMarginTopics(
-        n_topics, max_topics=20, n_draws=10, burn_in=60, n_chains=1, random_state=0
+        n_topics,
+        prediction=prediction,
+        max_topics=20,
+        n_draws=10,
+        burn_in=60,
+        n_chains=1,
+        random_state=0,
     ).fit(X[:200], y[:200])
     assert model.score(X[200:], y[200:]) > 0.85
     shares = model.predict_proba(X)

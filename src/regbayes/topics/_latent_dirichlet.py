@@ -142,9 +142,9 @@ class TopicModel(
         return tags
 
 
-def best_chain(trace: chains.Trace) -> list:
-    """The draws of the chain of highest joint density: topics have no names across chains."""
-    return max(trace.chains, key=lambda chain: np.mean([draw["log_joint"] for draw in chain]))
+def best_chain(trace: chains.Trace) -> int:
+    """The chain of highest joint density: across chains, topics have no names in common."""
+    return int(np.argmax([np.mean([d["log_joint"] for d in chain]) for chain in trace.chains]))
 
 
 class LatentDirichlet(TopicModel):
@@ -267,7 +267,7 @@ class LatentDirichlet(TopicModel):
         )
         self._counts = np.zeros((documents.n_words, self.n_topics))
         self.n_documents_seen_ = 0
-        self._learn_from(best_chain(self.trace_), documents)
+        self._learn_from(self.trace_.chains[best_chain(self.trace_)], documents)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -304,7 +304,7 @@ class LatentDirichlet(TopicModel):
                 prior_of_words=Fixed(self.beta_),
             )
         self.trace_ = self._run(model, [seed, self.n_documents_seen_])
-        self._learn_from(best_chain(self.trace_), documents)
+        self._learn_from(self.trace_.chains[best_chain(self.trace_)], documents)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -338,7 +338,8 @@ class LatentDirichlet(TopicModel):
         """
         self._validate_params()
         model = self._model(documents, self.n_topics, self._proportions)
-        draws = best_chain(self._run(model, chains.draw_seed(self.random_state)))
+        trace = self._run(model, chains.draw_seed(self.random_state))
+        draws = trace.chains[best_chain(trace)]
         phi = sum(gibbs.topics_of(draw, documents.n_words) for draw in draws) / len(draws)
         alpha = np.mean([draw["alpha"] for draw in draws], axis=0)
         beta = float(np.mean([draw["beta"] for draw in draws]))

@@ -36,9 +36,13 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         `"auto"` finds the number under a hierarchical Dirichlet process.
     C : float, default=1.0
         Weight of the margin of a document against the likelihood of its words.
-    cost : float, default=10.0
+    cost : float, default=100.0
         Cost of a wrong label: the margin that is asked for. Shares of topics are small numbers, and
         a margin moves the topics of a document only if it costs as much as words do.
+    prediction : {"refit", "average"}, default="refit"
+        `"refit"`: for every chain, a max-margin classifier of the square roots of the shares of
+        topics, as found without the labels; the mean of their scores. `"average"`: the mean over
+        draws of the classifiers that were sampled with the topics.
     alpha, beta
         As in :class:`LatentDirichlet`; with ``n_topics="auto"``, `alpha` is not used.
     concentration, gamma : float or (shape, rate), default=(1.0, 1.0)
@@ -48,6 +52,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         With ``n_topics="auto"``: where the process is truncated.
     nu : float or (shape, rate), default=(1.0, 100.0)
         Scale of the weights: a number fixes it, a pair is a Gamma prior on ``1 / nu**2``.
+    refit_C : float, default=1.0
+        Weight of the margin of the refitted classifiers.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks
         As in :class:`LatentDirichlet`. All chains have a say in predictions.
 
@@ -58,7 +64,7 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         Topics: posterior means over the draws of the best chain. With ``n_topics="auto"``, those
         that have words.
     topic_weights_ : ndarray of shape (n_classes, n_topics)
-        What a topic says for each class, in the mean over classes zero; likewise.
+        What a topic says for each class, in the best chain; zero in the mean over classes.
     intercept_ : ndarray of shape (n_classes,)
     alpha_ : ndarray of shape (n_topics,)
     n_topics_ : int
@@ -100,13 +106,16 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         "gamma": [POSITIVE, tuple, list],
         "max_topics": [COUNT],
         "nu": [POSITIVE, tuple, list],
+        "prediction": [StrOptions({"refit", "average"})],
+        "refit_C": [POSITIVE],
     }
 
     def __init__(
         self,
         n_topics=50,
         C=1.0,
-        cost=10.0,
+        cost=100.0,
+        prediction="refit",
         alpha=(1.0, 10.0),
         beta=(1.0, 20.0),
         *,
@@ -114,6 +123,7 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         gamma=(1.0, 1.0),
         max_topics=100,
         nu=(1.0, 100.0),
+        refit_C=1.0,
         n_draws=20,
         burn_in=160,
         thin=2,
@@ -126,12 +136,14 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         self.n_topics = n_topics
         self.C = C
         self.cost = cost
+        self.prediction = prediction
         self.alpha = alpha
         self.beta = beta
         self.concentration = concentration
         self.gamma = gamma
         self.max_topics = max_topics
         self.nu = nu
+        self.refit_C = refit_C
         self.n_draws = n_draws
         self.burn_in = burn_in
         self.thin = thin
@@ -162,18 +174,32 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         classifier = GibbsClassifier(
             len(self.classes_), n_topics + 1, self.C, self.cost, check_scale(self.nu, "nu")
         )
-        model = self._model(
-            documents, n_topics, proportions, labels=gibbs.Labels(codes, classifier)
-        )
+        labels = gibbs.Labels(codes, classifier)
+        model = self._model(documents, n_topics, proportions, labels=labels)
+        seed = chains.draw_seed(self.random_state)
         self.trace_ = chains.run_for(
             self,
             partial(gibbs.init, model),
             partial(gibbs.step, model),
             partial(gibbs.record, model),
-            chains.draw_seed(self.random_state),
+            seed,
         )
         self.n_topics_ = int(np.bincount([draw["n_topics"] for draw in self.trace_]).argmax())
-        self._look_at(best_chain(self.trace_), documents.n_words)
+        only_used = self.n_topics == "auto"
+        found = [
+            gibbs.summarize(chain, documents.n_words, only_used) for chain in self.trace_.chains
+        ]
+        if self.prediction == "refit":
+            rng = np.random.default_rng([seed, 1])
+            found = [
+                gibbs.refit(documents, labels, summary, self.refit_C, rng, self._n_threads)
+                for summary in found
+            ]
+        self._summaries = found
+        best = found[best_chain(self.trace_)]
+        self.components_, self.alpha_ = np.ascontiguousarray(best.phi.T), best.alpha
+        weights = best.weights - best.weights.mean(axis=0)
+        self.topic_weights_, self.intercept_ = weights[:, :-1], weights[:, -1]
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -216,11 +242,19 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         ndarray of shape (n_documents, n_classes)
             Columns in the order of `classes_`; rows sum to one.
         """
-        return np.exp(gibbs.log_label_shares(self._scores(X), self.C, self.cost))
+        refit = self.prediction == "refit"
+        C, cost = (self.refit_C, 1.0) if refit else (self.C, self.cost)
+        return np.exp(gibbs.log_label_shares(self._scores(X), C, cost))
 
     def _scores(self, X: Any) -> NDArray:
         documents = self._new_documents(X)
-        return gibbs.average_scores(documents, list(self.trace_), self._n_threads)
+        if self.prediction == "average":
+            return gibbs.average_scores(documents, list(self.trace_), self._n_threads)
+        each = [
+            gibbs.readings(documents, summary, self._n_threads) @ summary.weights.T
+            for summary in self._summaries
+        ]
+        return np.mean(each, axis=0)
 
     def _prior(self) -> tuple[int, AsymmetricDirichlet | HierarchicalProportions]:
         if self.n_topics != "auto":
@@ -230,21 +264,6 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
             as_concentration_prior(self.concentration, "concentration"),
             as_concentration_prior(self.gamma, "gamma"),
         )
-
-    def _look_at(self, draws: list, n_words: int) -> None:
-        """Topics and their weights, from the draws of one chain."""
-        counts = np.mean([gibbs.counts_of(draw, n_words) for draw in draws], axis=0)
-        kept = np.ones(counts.shape[1], dtype=bool)
-        if self.n_topics == "auto":
-            kept = counts.sum(axis=0) >= 0.5
-            kept |= not kept.any()
-        phi = sum(gibbs.topics_of(draw, n_words) for draw in draws) / len(draws)
-        weights = np.mean([draw["weights"] for draw in draws], axis=0)
-        weights = weights - weights.mean(axis=0)
-        self.components_ = np.ascontiguousarray(phi.T[kept])
-        self.alpha_ = np.mean([draw["alpha"] for draw in draws], axis=0)[kept]
-        self.topic_weights_ = weights[:, :-1][:, kept]
-        self.intercept_ = weights[:, -1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

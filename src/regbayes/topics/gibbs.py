@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from regbayes.kernels.topics import (
     settle,
     sum_log_rests,
 )
-from regbayes.margin import GibbsClassifier
+from regbayes.margin import GibbsClassifier, crammer_singer
 from regbayes.priors import (
     AsymmetricDirichlet,
     Fixed,
@@ -264,6 +264,54 @@ def topics_of(draw: Mapping[str, Any], n_words: int, base: NDArray = _NO_COUNTS)
     if len(base):
         counts += base
     return counts / counts.sum(axis=0)
+
+
+class Summary(NamedTuple):
+    """Posterior means over the draws of one chain: topics of one chain keep their names."""
+
+    alpha: NDArray  # [K]
+    phi: NDArray  # [V, K]
+    weights: NDArray  # [L, K + 1]
+
+
+def summarize(draws: Sequence[Mapping[str, Any]], n_words: int, only_used: bool) -> Summary:
+    """The means, of all topics or of those that have words in half of the draws."""
+    used = np.mean([counts_of(draw, n_words).any(axis=0) for draw in draws], axis=0) >= 0.5
+    kept = used if only_used and used.any() else np.ones(len(used), dtype=bool)
+    phi = sum(topics_of(draw, n_words)[:, kept] for draw in draws) / len(draws)
+    alpha = np.mean([draw["alpha"][kept] for draw in draws], axis=0)
+    weights = np.mean([draw["weights"] for draw in draws], axis=0)
+    return Summary(alpha, phi, weights[:, np.append(kept, True)])
+
+
+def refit(
+    documents: Documents,
+    labels: Labels,
+    summary: Summary,
+    C: float,
+    rng: np.random.Generator,
+    n_threads: int = 1,
+) -> Summary:
+    """A max-margin classifier of what the topics say without the labels.
+
+    The topics of training documents were drawn with the labels in sight, and those of new documents
+    will not be: a classifier of the former expects too much.
+    """
+    found = crammer_singer(
+        readings(documents, summary, n_threads),
+        labels.y,
+        labels.classifier.n_classes,
+        rng=rng,
+        C=C,
+        tol=1e-3,
+    )
+    return summary._replace(weights=found.weights)
+
+
+def readings(documents: Documents, summary: Summary, n_threads: int = 1) -> NDArray:
+    """Square roots of the shares of topics in documents, of unit length, and a constant."""
+    found = expected_counts(documents, summary.alpha, summary.phi, n_threads)
+    return with_constant(np.sqrt(found / documents.sizes[:, None]))
 
 
 def expected_counts(
