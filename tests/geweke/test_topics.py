@@ -1,8 +1,8 @@
 """Geweke (2004): the sweep of the topic models leaves their joint distribution as it is.
 
-The joint is  p0(alpha, beta, phi, z, w, nu, weights) prod_d phi(y_d | shares of d, weights), and the
-last factor is not normalised over y; so the prior side has importance weights, and the other side
-alternates the sweep under test with exact updates of words and labels.
+The joint is  p0(alpha, beta, phi, z, w, nu, weights) prod_d phi(y_d | shares of d, weights), and
+the last factor is not normalised over y; so the prior side has importance weights, and the other
+side alternates the sweep under test with exact updates of words and labels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from regbayes.kernels.topics import Corpus, dense
 from regbayes.margin import GibbsClassifier
-from regbayes.priors import AsymmetricDirichlet, GammaPrior, HierarchicalProportions
+from regbayes.priors import GammaPrior
 from regbayes.topics import gibbs
 from tests.mutants import TOPIC_CHAIN, mutant
 
@@ -52,7 +52,7 @@ def log_labels(scores, setting):
 def inputs(z):
     """Shares of topics in the two documents and the constant, (..., 2, K + 1)."""
     of_topic = z[..., None] == np.arange(K)
-    parts = [of_topic[..., DOCUMENT == d, :].mean(axis=-2) for d in range(2)]
+    parts = [of_topic[..., d == DOCUMENT, :].mean(axis=-2) for d in range(2)]
     table = np.stack(parts, axis=-2)
     return np.concatenate([table, np.ones((*table.shape[:-1], 1))], axis=-1)
 
@@ -150,7 +150,7 @@ def successive(setting, n, rng, module=gibbs):
         state = module.init(model, rng) if state is None else state
         state = module.step(model, rng, state)
         phi = dense(state.topics)
-        w = (phi[:, state.z].cumsum(axis=0).T < rng.random((7, 1))).sum(axis=1).clip(max=V - 1)
+        w = (rng.random((7, 1)) > phi[:, state.z].cumsum(axis=0).T).sum(axis=1).clip(max=V - 1)
         weights = state.weights if setting.labels else np.zeros((L, K + 1))
         factors = log_labels(inputs(state.z) @ weights.T, setting)
         y = (factors + rng.gumbel(size=factors.shape)).argmax(axis=1)
@@ -216,7 +216,11 @@ BUGS = {
         "rng.random() * (1.0 - least + beta * _EXP_MINUS_1)",
         "rng.random() * (1.0 - least)",
     ),
-    "beta forgotten beside counts": (KERNEL, "draw_gamma(rng, beta + counts[k])", "draw_gamma(rng, counts[k])"),
+    "beta forgotten beside counts": (
+        KERNEL,
+        "draw_gamma(rng, beta + counts[k])",
+        "draw_gamma(rng, counts[k])",
+    ),
     "tables one customer late": (
         PRIOR,
         "alpha[:, None] / (alpha[:, None] + customers)",

@@ -39,7 +39,7 @@ def documents(*rows):
 
 
 def enumerate_topics(law, row, tilt):
-    """All assignments of a document's tokens, their probabilities under the tilt, log normaliser."""
+    """All assignments of the tokens, their probabilities under the tilt, log normaliser."""
     words = np.repeat(np.arange(V), row)
     codes = np.array(list(itertools.product(range(K), repeat=len(words))))
     counts = (codes[:, :, None] == np.arange(K)).sum(axis=1)

@@ -1,13 +1,11 @@
 """Documents as counts of words, one label for each: web pages, abstracts, reviews, newsgroups."""
 
-import gzip
 import io
 import os
 import re
 import tarfile
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,12 +17,11 @@ from sklearn.utils import Bunch
 from regbayes.datasets._remote import (
     BAD_ARCHIVE,
     Arrays,
+    Lines,
     NamedArrays,
     RemoteDataset,
     RemoteFile,
     as_text,
-    content_checksum,
-    gunzip,
 )
 
 _TEXT_GCN = (
@@ -419,27 +416,6 @@ Reference: K. Lang, "NewsWeeder: learning to filter netnews", ICML 1995.
 """
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """A gzip file of lines, verified by their content."""
-
-    sha256: str
-
-    def load(self, path: Path) -> list[str]:
-        lines = gunzip(path.read_bytes()).splitlines()
-        self._verify(lines)
-        return lines
-
-    def write(self, lines: list[str]) -> bytes:
-        self._verify(lines)
-        return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
-
-    def _verify(self, lines: list[str]) -> None:
-        found = content_checksum({"line": list(lines)})
-        if found != self.sha256:
-            raise ValueError(f"its content has SHA-256 {found}, not the expected {self.sha256}")
-
-
 def _untar_texts(content: bytes) -> dict[str, str]:
     """Texts of a compressed tar archive by their names without folders."""
     try:
@@ -482,7 +458,7 @@ _NEWS = RemoteDataset(
             _types("", train="<u2", test="<u2"),
             "86bf4c2e3addaa309b7baf537538491e4ae2a14d10a346a7de910bdb05a2e493",
         ),
-        "vocabulary.txt.gz": _Lines(
+        "vocabulary.txt.gz": Lines(
             "a2078f06af5ea6fbd34c119621327fe0a9d55d11035737cb963a636e334908a2"
         ),
     },

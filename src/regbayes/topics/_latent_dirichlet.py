@@ -340,7 +340,7 @@ class LatentDirichlet(TopicModel):
         model = self._model(documents, self.n_topics, self._proportions)
         trace = self._run(model, chains.draw_seed(self.random_state))
         draws = trace.chains[best_chain(trace)]
-        phi = sum(gibbs.topics_of(draw, documents.n_words) for draw in draws) / len(draws)
+        phi = gibbs.mean_topics(draws, documents.n_words)
         alpha = np.mean([draw["alpha"] for draw in draws], axis=0)
         beta = float(np.mean([draw["beta"] for draw in draws]))
         names = getattr(self, "feature_names_in_", None)
@@ -366,7 +366,7 @@ class LatentDirichlet(TopicModel):
     def _learn_from(self, draws: list, documents: Documents) -> None:
         """Topics and concentrations from the draws of a chain, beside what was there before."""
         n_words, seen = documents.n_words, self.n_documents_seen_
-        phi = sum(gibbs.topics_of(draw, n_words, self._counts) for draw in draws) / len(draws)
+        phi = gibbs.mean_topics(draws, n_words, self._counts)
         self.components_ = np.ascontiguousarray(phi.T)
         self._counts = self._counts + np.mean(
             [gibbs.counts_of(draw, n_words) for draw in draws], axis=0

@@ -266,6 +266,16 @@ def topics_of(draw: Mapping[str, Any], n_words: int, base: NDArray = _NO_COUNTS)
     return counts / counts.sum(axis=0)
 
 
+def mean_topics(
+    draws: Sequence[Mapping[str, Any]], n_words: int, base: NDArray = _NO_COUNTS
+) -> NDArray:
+    """E[phi | z], the mean over draws, of shape (V, K)."""
+    total = np.zeros((n_words, len(draws[0]["alpha"])))
+    for draw in draws:
+        total += topics_of(draw, n_words, base)
+    return total / len(draws)
+
+
 class Summary(NamedTuple):
     """Posterior means over the draws of one chain: topics of one chain keep their names."""
 
@@ -278,7 +288,7 @@ def summarize(draws: Sequence[Mapping[str, Any]], n_words: int, only_used: bool)
     """The means, of all topics or of those that have words in half of the draws."""
     used = np.mean([counts_of(draw, n_words).any(axis=0) for draw in draws], axis=0) >= 0.5
     kept = used if only_used and used.any() else np.ones(len(used), dtype=bool)
-    phi = sum(topics_of(draw, n_words)[:, kept] for draw in draws) / len(draws)
+    phi = np.ascontiguousarray(mean_topics(draws, n_words)[:, kept])
     alpha = np.mean([draw["alpha"][kept] for draw in draws], axis=0)
     weights = np.mean([draw["weights"] for draw in draws], axis=0)
     return Summary(alpha, phi, weights[:, np.append(kept, True)])
