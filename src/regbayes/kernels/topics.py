@@ -367,16 +367,7 @@ def settle(rng, corpus, z, alpha, beta, margins, n_threads=1):
         As in :func:`draw_topics` and :func:`draw_assignments`.
     """
     n_topics, n_words = len(alpha), corpus.n_words
-    cells = np.empty(len(z), dtype=np.uint32)  # of word w, from word_starts[w] on
-    counts = np.empty(len(z))
-    sizes = np.empty(n_words, dtype=np.int64)
-
-    def count(low, high):
-        _count_cells(
-            low, high, corpus.by_word, corpus.word_starts, z, n_topics, cells, counts, sizes
-        )
-
-    in_threads(count, corpus.word_starts, n_threads)
+    cells, counts, sizes = _word_topics(corpus, z, n_topics, n_threads)
     inverse = 1.0 / (np.bincount(z, minlength=n_topics) + n_words * beta)
     prior = np.cumsum(alpha * inverse)
     uniforms, tests = _uniforms(rng, len(z), margins)
@@ -388,6 +379,37 @@ def settle(rng, corpus, z, alpha, beta, margins, n_threads=1):
         )  # fmt: skip
 
     in_threads(draw, corpus.starts, n_threads)
+
+
+def count_words(corpus, z, n_topics, n_threads=1):
+    """The pairs of a word and a topic with tokens, as word * n_topics + topic, and their counts.
+
+    Examples
+    --------
+    >>> corpus = make_corpus(np.array([0, 2]), np.array([0, 1]), np.array([1, 3]), 2)
+    >>> count_words(corpus, np.array([1, 1, 0, 1], dtype=np.int32), 2)
+    (array([1, 3, 2]), array([1, 2, 1], dtype=int32))
+    """
+    cells, counts, sizes = _word_topics(corpus, z, n_topics, n_threads)
+    words = np.repeat(np.arange(corpus.n_words), sizes)
+    first = np.cumsum(sizes) - sizes
+    used = np.arange(len(words)) + (corpus.word_starts[:-1] - first)[words]
+    return words * n_topics + cells[used], counts[used].astype(np.int32)
+
+
+def _word_topics(corpus, z, n_topics, n_threads):
+    """Topics of word w and how often it has them, `sizes[w]` of them from `word_starts[w]` on."""
+    cells = np.empty(len(z), dtype=np.uint32)
+    counts = np.empty(len(z))
+    sizes = np.empty(corpus.n_words, dtype=np.int64)
+
+    def count(low, high):
+        _count_cells(
+            low, high, corpus.by_word, corpus.word_starts, z, n_topics, cells, counts, sizes
+        )
+
+    in_threads(count, corpus.word_starts, n_threads)
+    return cells, counts, sizes
 
 
 @kernel

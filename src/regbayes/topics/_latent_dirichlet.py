@@ -368,9 +368,7 @@ class LatentDirichlet(TopicModel):
         n_words, seen = documents.n_words, self.n_documents_seen_
         phi = gibbs.mean_topics(draws, n_words, self._counts)
         self.components_ = np.ascontiguousarray(phi.T)
-        self._counts = self._counts + np.mean(
-            [gibbs.counts_of(draw, n_words) for draw in draws], axis=0
-        )
+        self._counts = self._counts + gibbs.mean_counts(draws, n_words)
         alpha = np.mean([draw["alpha"] for draw in draws], axis=0)
         self.n_documents_seen_ = seen + len(documents)
         share = len(documents) / self.n_documents_seen_

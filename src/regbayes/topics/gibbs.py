@@ -26,6 +26,7 @@ from regbayes.kernels.topics import (
     Topics,
     count_seats,
     count_topics,
+    count_words,
     draw_assignments,
     draw_topics,
     empty_topics,
@@ -236,43 +237,40 @@ def hinge_losses(scores: NDArray, y: NDArray, cost: float) -> NDArray:
 def record(model: Model, state: State) -> Mapping[str, Any]:
     """What a draw keeps: sizes to look at, and counts of words in topics to predict with."""
     K = model.n_topics
-    cells = model.corpus.words.astype(np.int64) * K + state.z
-    cells, counts = np.unique(cells, return_counts=True)
+    cells, counts = count_words(model.corpus, state.z, K, model.n_threads)
     kept = {
         "n_topics": int(np.count_nonzero(np.bincount(state.z, minlength=K))),
         "alpha": state.proportions.alpha.copy(),
         "beta": state.beta,
         "log_joint": log_joint(model, state),
         "cells": cells,  # word * K + topic
-        "counts": counts.astype(np.int32),
+        "counts": counts,
     }
     if state.term is not None:
         kept |= {"weights": state.weights, "nu": state.term.nu}
     return kept
 
 
-def counts_of(draw: Mapping[str, Any], n_words: int) -> NDArray:
-    """Counts of words in topics [V, K] of a recorded draw."""
-    out = np.zeros((n_words, len(draw["alpha"])))
-    out.ravel()[draw["cells"]] = draw["counts"]
-    return out
-
-
-def topics_of(draw: Mapping[str, Any], n_words: int, base: NDArray = _NO_COUNTS) -> NDArray:
-    """E[phi | z] of a recorded draw, of shape (V, K)."""
-    counts = counts_of(draw, n_words) + draw["beta"]
-    if len(base):
-        counts += base
-    return counts / counts.sum(axis=0)
-
-
 def mean_topics(
     draws: Sequence[Mapping[str, Any]], n_words: int, base: NDArray = _NO_COUNTS
 ) -> NDArray:
-    """E[phi | z], the mean over draws, of shape (V, K)."""
+    """E[phi | z] = (n_kw + base_kw + beta) / (sum of that over w), the mean over draws, (V, K)."""
+    n_topics = len(draws[0]["alpha"])
+    known = base if len(base) else np.zeros((n_words, n_topics))
+    total, from_base, from_beta = np.zeros((n_words, n_topics)), 0.0, 0.0
+    for draw in draws:
+        sums = np.bincount(draw["cells"] % n_topics, draw["counts"], minlength=n_topics)
+        scales = 1.0 / (sums + known.sum(axis=0) + n_words * draw["beta"])
+        total.ravel()[draw["cells"]] += draw["counts"] * scales[draw["cells"] % n_topics]
+        from_base, from_beta = from_base + scales, from_beta + draw["beta"] * scales
+    return (total + known * from_base + from_beta) / len(draws)
+
+
+def mean_counts(draws: Sequence[Mapping[str, Any]], n_words: int) -> NDArray:
+    """Counts of words in topics, the mean over draws, of shape (V, K)."""
     total = np.zeros((n_words, len(draws[0]["alpha"])))
     for draw in draws:
-        total += topics_of(draw, n_words, base)
+        total.ravel()[draw["cells"]] += draw["counts"]
     return total / len(draws)
 
 
@@ -286,7 +284,8 @@ class Summary(NamedTuple):
 
 def summarize(draws: Sequence[Mapping[str, Any]], n_words: int, only_used: bool) -> Summary:
     """The means, of all topics or of those that have words in half of the draws."""
-    used = np.mean([counts_of(draw, n_words).any(axis=0) for draw in draws], axis=0) >= 0.5
+    n_topics = len(draws[0]["alpha"])
+    used = np.mean([np.isin(range(n_topics), d["cells"] % n_topics) for d in draws], axis=0) >= 0.5
     kept = used if only_used and used.any() else np.ones(len(used), dtype=bool)
     phi = np.ascontiguousarray(mean_topics(draws, n_words)[:, kept])
     alpha = np.mean([draw["alpha"][kept] for draw in draws], axis=0)
@@ -372,10 +371,10 @@ def average_scores(
     """Mean scores of the classes over draws; topics without tokens have no say."""
     total = np.zeros((len(documents), len(draws[0]["weights"])))
     for draw in draws:
-        counts = counts_of(draw, documents.n_words)
-        used = counts.any(axis=0)
-        phi = counts[:, used] + draw["beta"]
-        found = expected_counts(documents, draw["alpha"][used], phi / phi.sum(axis=0), n_threads)
+        phi = mean_topics([draw], documents.n_words)
+        used = np.isin(range(phi.shape[1]), draw["cells"] % phi.shape[1])
+        phi = np.ascontiguousarray(phi[:, used])
+        found = expected_counts(documents, draw["alpha"][used], phi, n_threads)
         weights = draw["weights"][:, np.append(used, True)]
         total += with_constant(found / documents.sizes[:, None]) @ weights.T
     return total / len(draws)
