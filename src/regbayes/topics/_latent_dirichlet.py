@@ -128,8 +128,8 @@ class TopicModel(
             n_topics,
             proportions,
             more.pop("prior_of_words", as_concentration_prior(self.beta, "beta")),
-            # The last fifth of the burn-in is exact, as are all sweeps after it.
-            n_settle=0 if len(more.get("base", ())) else self.burn_in * 4 // 5,
+            # The last tenth of the burn-in is exact, as are all sweeps after it.
+            n_settle=0 if len(more.get("base", ())) else self.burn_in * 9 // 10,
             # Threads that chains leave over work on documents.
             n_threads=max(1, self._n_threads // self.n_chains),
             **more,
@@ -164,7 +164,7 @@ class LatentDirichlet(TopicModel):
         Concentration of the words in topics.
     n_draws, burn_in, thin, n_chains : int
         Sweeps kept, thrown away, between two that are kept; chains, of which the best is looked
-        at. The first four fifths of the burn-in are fast sweeps, see Notes.
+        at. The first nine tenths of the burn-in are fast sweeps, see Notes.
     random_state : int, RandomState, Generator or None
     n_jobs : int, default=None
         Threads over chains and documents; the result does not depend on it.
