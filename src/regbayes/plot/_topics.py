@@ -45,7 +45,7 @@ def plot_topics(
     >>> ax = plot_topics([["sun", "sea"], ["ice", "snow"]], [[2, -1], [-2, 1]], ["warm", "cold"])
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['sun sea', 'ice snow']
-    >>> [bar.get_width() for bar in ax.patches]
+    >>> [float(bar.get_width()) for bar in ax.patches]
     [2.0, 1.0]
     """
     weights = np.asarray(weights, dtype=np.float64)
