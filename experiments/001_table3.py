@@ -81,7 +81,7 @@ def scenes(options: Options) -> None:
         if options.quick:
             some = np.concatenate([np.flatnonzero(y == c)[:20] for c in np.unique(y)])
             X, y, grids = X[some], y[some], [grids[i] for i in some]
-            n_train = n_train and 10
+            n_train = 10
         X = hstack([X, pyramid(grids, 240)], format="csr")  # counts, then words in their places
         quick, grid = options.quick, {"n_topics": [30, 60], "cost": COSTS}
 
