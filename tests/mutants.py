@@ -38,6 +38,12 @@ HMM_CHAINS = {
         ("regbayes.kernels.emissions", "regbayes.hmm.emissions"),
     ]
 }
+TOPIC_CHAIN = (
+    "regbayes.kernels.topics",
+    "regbayes.priors.proportions",
+    "regbayes.priors",
+    "regbayes.topics.gibbs",
+)
 
 
 def mutant(chain: tuple[str, ...], module: str, old: str, new: str, folder: Path) -> ModuleType:

@@ -62,6 +62,7 @@ from regbayes.scores import (
     SufficientStatisticsScore,
     TOPScore,
 )
+from regbayes.topics import LatentDirichlet, MaxMarginTopics
 from tests.robustness.runs import DATA, SEQUENCES, same
 
 STEPS, LABELS = SEQUENCES["MaxMarginInfiniteHMM"]
@@ -147,9 +148,14 @@ EXAMPLES = {
         )
     },
     MaxMarginHarmoniumRegressor: [
-        (MaxMarginHarmoniumRegressor(4, max_iter=2, random_state=0), table)
+        (MaxMarginHarmoniumRegressor(4, max_iter=2, random_state=0), (table[0], table[0][:, 0]))
     ],
     DiscriminativeRBM: [(DiscriminativeRBM(4, max_iter=2, random_state=0), table)],
+    LatentDirichlet: [(LatentDirichlet(3, **few), SEQUENCES["LatentDirichlet"])],
+    MaxMarginTopics: [
+        (MaxMarginTopics(3, **few), SEQUENCES["MaxMarginTopics"]),
+        (MaxMarginTopics("auto", max_topics=5, **few), SEQUENCES["MaxMarginTopics"]),
+    ],
     SequenceQuantizer: [(SequenceQuantizer(3, random_state=0), (STEPS,))],
     SequenceFeatures: [(SequenceFeatures(use="both", scale=True), (STEPS,))],
     StepTransformer: [(StepTransformer(PCA(1)), (STEPS,))],

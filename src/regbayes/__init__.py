@@ -24,6 +24,7 @@ __all__ = [
     "save",
     "scores",
     "testing",
+    "topics",
     "warmup",
 ]
 

@@ -15,6 +15,7 @@ def warmup() -> None:
     from regbayes.harmonium import Harmonium
     from regbayes.hmm import InfiniteHMM, MarkovSwitchingMED, MaxMarginInfiniteHMM
     from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
+    from regbayes.topics import LatentDirichlet, MaxMarginTopics
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12, 2))
@@ -39,3 +40,7 @@ def warmup() -> None:
         labeller.predict([X])
         next(labeller.predict_stream(X))
     MarkovSwitchingMED(max_states=2, max_iter=2, tol=1e9, random_state=0).fit([X], [y]).predict([X])
+    sweeps = {**few, "burn_in": 10}
+    LatentDirichlet(2, **sweeps).fit(counts).partial_fit(counts).perplexity(counts)
+    for n_topics in (2, "auto"):
+        MaxMarginTopics(n_topics, max_topics=2, **sweeps).fit(counts, y).predict(counts)

@@ -21,7 +21,7 @@ from regbayes._files import FileError
 __all__ = ["ModelFileError", "load", "save"]
 
 # Where the estimators that a file names are looked for, and nowhere else.
-_FAMILIES = ("data", "harmonium", "hmm", "mixture", "scores")
+_FAMILIES = ("data", "harmonium", "hmm", "mixture", "scores", "topics")
 _OF_SKLEARN = {
     "decomposition": ("PCA",),
     "linear_model": ("LogisticRegression",),

@@ -29,6 +29,7 @@ from regbayes.hmm import (
 )
 from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
 from regbayes.priors import Fixed, GammaPrior
+from regbayes.topics import LatentDirichlet, MaxMarginTopics
 from tests.robustness.runs import DATA, SEQUENCES, flat, same
 
 # The tree.
@@ -155,6 +156,9 @@ SAMPLERS = {
     "ihmm, diagonal": InfiniteHMM("diag", n_draws=5, burn_in=3, random_state=0),
     "m2ihmm-1": MaxMarginInfiniteHMM(n_draws=5, burn_in=3, pooling="partial", random_state=0),
     "m2ihmm-2": MaxMarginInfiniteHMM(None, n_draws=5, burn_in=3, random_state=0),
+    "lda": LatentDirichlet(3, n_draws=5, burn_in=5, n_chains=2, random_state=0),
+    "medlda": MaxMarginTopics(3, n_draws=5, burn_in=5, random_state=0),
+    "medlda, auto": MaxMarginTopics("auto", max_topics=6, n_draws=5, burn_in=5, random_state=0),
 }
 ROUNDS = {
     "isvm": InfiniteSVM(max_components=3, n_init=2, max_iter=6, tol=0, random_state=0),

@@ -18,6 +18,7 @@ from regbayes.plot import (
     plot_component_counts,
     plot_decision_regions,
     plot_states,
+    plot_topics,
     plot_trace,
     plot_transitions,
 )
@@ -260,3 +261,23 @@ def test_a_new_axes_when_none_is_given():
 def test_importing_the_package_does_not_import_matplotlib():
     code = "import sys, regbayes.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_topics_have_the_colour_of_their_class(ax):
+    words = [["a", "b"], ["c", "d"], ["e", "f"]]
+    weights = np.array([[3.0, -1.0, 0.5], [-3.0, 1.0, -0.5]])
+    assert plot_topics(words, weights, ["one", "two"], ax=ax) is ax
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a b", "c d", "e f"]
+    assert [bar.get_width() for bar in ax.patches] == [3.0, 1.0, 0.5]
+    colors = [bar.get_facecolor() for bar in ax.patches]
+    assert colors[0] == colors[2] != colors[1]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+
+
+def test_topics_of_one_document(ax):
+    weights = np.array([[3.0, -1.0], [-3.0, 1.0]])
+    plot_topics([["a"], ["b"]], weights, ["one", "two"], [0.1, 0.9], n_topics=1, ax=ax)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b"]
+    assert ax.patches[0].get_width() == pytest.approx(0.9)
+    with pytest.raises(ValueError, match="2 classes and 1 topics"):
+        plot_topics([["a"]], weights, ["one", "two"], ax=ax)

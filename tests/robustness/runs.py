@@ -11,7 +11,10 @@ DATA = X, np.where((X[:, 0] > 0) == (X[:, 1] % 6 > 3), "in", "out")
 _steps = [RNG.normal(size=(n, 2)) + 3 * (np.arange(n) // 5 % 2)[:, None] for n in (30, 20)]
 _labels = [np.where(x[:, 0] > 1.5, "high", "low") for x in _steps]
 _symbols = [list("aabbc" * 5), list("abcab" * 4)]
+_counts = RNG.poisson(np.repeat([[3, 2, 0.2, 1], [0.2, 1, 3, 2]], 10, axis=0))
 SEQUENCES = {
+    "LatentDirichlet": (_counts,),
+    "MaxMarginTopics": (_counts, np.repeat(["one", "two"], 10)),
     "InfiniteHMM": (_steps,),
     "MaxMarginInfiniteHMM": (_steps, _labels),
     "MarkovSwitchingMED": (_steps, _labels),

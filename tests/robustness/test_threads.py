@@ -16,6 +16,7 @@ from regbayes.hmm import (
 )
 from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
 from regbayes.scores import MaxMarginScoreClassifier
+from regbayes.topics import LatentDirichlet, MaxMarginTopics
 from tests.robustness.runs import DATA, SEQUENCES, flat, same
 
 few = {"n_draws": 4, "burn_in": 4, "random_state": 0}
@@ -27,6 +28,8 @@ SAMPLERS = {
     "ihmm, one chain": InfiniteHMM(n_chains=1, **few),  # threads go to the sequences
     "m2ihmm-1": MaxMarginInfiniteHMM(n_chains=3, **few),
     "m2ihmm-2": MaxMarginInfiniteHMM(None, n_chains=1, **few),
+    "lda": LatentDirichlet(3, n_chains=1, **few),
+    "medlda": MaxMarginTopics(3, n_chains=3, **few),
 }
 CLASSIFIERS = {
     "iterated": GibbsInfiniteSVM(prediction="iterated", n_rounds=3, **few),
@@ -58,7 +61,7 @@ def test_a_fit_does_not_depend_on_its_threads(name):
     assert same(one, eight)
 
 
-QUESTIONS = ("predict_proba", "decision_function", "decode")
+QUESTIONS = ("predict_proba", "decision_function", "decode", "transform")
 
 
 def share(model, X, n_calls):

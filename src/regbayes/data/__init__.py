@@ -1,5 +1,6 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
+from regbayes.data._documents import Documents, check_documents, check_labelled_documents
 from regbayes.data._features import SequenceFeatures
 from regbayes.data._quantizer import SequenceQuantizer
 from regbayes.data._sequences import (
@@ -23,6 +24,7 @@ from regbayes.data._views import (
 
 __all__ = [
     "VIEW_BOUND",
+    "Documents",
     "Frame",
     "SequenceFeatures",
     "SequenceMixin",
@@ -34,6 +36,8 @@ __all__ = [
     "ViewRows",
     "Views",
     "check_class_labels",
+    "check_documents",
+    "check_labelled_documents",
     "check_labelled_table",
     "check_new_table",
     "check_numbers",

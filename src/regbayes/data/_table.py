@@ -64,6 +64,12 @@ def check_labelled_table(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArr
     """
     with remedies():
         X, y = validate_data(estimator, X, y, dtype=np.float64, order="C")
+    return X, *encode_labels(y)
+
+
+def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
+    """The classes, two or more, and each label's place among them."""
+    with remedies():
         check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -71,7 +77,7 @@ def check_labelled_table(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArr
             f"y has only one class, {classes[0]}, and a classifier needs two; "
             "check that the split or the filter before this did not leave a class out."
         )
-    return X, classes, labels.astype(np.int64)
+    return classes, labels.astype(np.int64)
 
 
 def check_new_table(estimator: Any, X: Any) -> NDArray:

@@ -268,6 +268,25 @@ class Arrays:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """A gzip file of lines, verified by their content."""
+
+    sha256: str
+
+    def load(self, path: Path) -> list[str]:
+        lines = gunzip(path.read_bytes()).splitlines()
+        self._verify(lines)
+        return lines
+
+    def write(self, lines: list[str]) -> bytes:
+        self._verify(lines)
+        return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
+
+    def _verify(self, lines: list[str]) -> None:
+        _compare(content_checksum({"line": list(lines)}), self.sha256)
+
+
+@dataclass(frozen=True)
 class RemoteDataset:
     """Tables in a folder of the data home, and where they come from.
 
@@ -275,7 +294,7 @@ class RemoteDataset:
     ----------
     folder : str
         Name of the folder in the data home.
-    tables : mapping of file name to Table or Arrays
+    tables : mapping of file name to Table, Arrays or Lines
     sources : tuple of RemoteFile
         The published originals.
     parse : callable
@@ -284,7 +303,7 @@ class RemoteDataset:
     """
 
     folder: str
-    tables: Mapping[str, Table | Arrays]
+    tables: Mapping[str, Table | Arrays | Lines]
     sources: tuple[RemoteFile, ...]
     parse: Callable[..., dict[str, Any]]
 

@@ -24,6 +24,7 @@ from regbayes.kernels.emissions import (
 from regbayes.kernels.random import draw_log_dirichlet
 from regbayes.kernels.statistics import add_moments, add_symbols, tilt_moments, tilt_symbols
 from regbayes.priors import NormalInverseGamma, NormalInverseWishart, gaussian_prior
+from regbayes.priors.exponential import log_shares, share_gradient
 
 Parameters = tuple[NDArray, ...]
 COVARIANCES = {"gaussian": "full", "diag": "diag"}  # of the Gaussian emissions, by name
@@ -411,22 +412,3 @@ class NoEmission:
 
     def sample(self, rng, parameters, z):
         raise TypeError("observations without a law cannot be drawn")
-
-
-def log_shares(counts: NDArray, allowed: NDArray, pseudocount: float) -> NDArray:
-    """Logarithms of the shares of (..., n) counts, each with a pseudocount where it is allowed.
-
-    A row that saw nothing is even: no NaN comes out of an empty state.
-    """
-    total = np.where(allowed, counts + pseudocount, 0.0)
-    sums = total.sum(axis=-1, keepdims=True)
-    total = np.where(sums > 0, total, allowed)
-    with np.errstate(divide="ignore"):
-        return np.log(total / total.sum(axis=-1, keepdims=True))
-
-
-def share_gradient(counts: NDArray, shares: NDArray) -> NDArray:
-    """d/d theta of sum counts log(theta / sum theta) at theta = shares; zero where shares are."""
-    possible = shares > 0
-    ratio = np.divide(counts, shares, out=np.zeros_like(counts), where=possible)
-    return np.where(possible, ratio - counts.sum(axis=-1, keepdims=True), 0.0)

@@ -14,25 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regbayes.data import Sequences
-from regbayes.hmm.emissions import ExponentialEmission, Parameters, log_shares, share_gradient
+from regbayes.hmm.emissions import ExponentialEmission, Parameters
 from regbayes.kernels.batch import expect
-
-
-class Expected(NamedTuple):
-    """Posterior expectations of sequences: all that is learnt from them, and all that scores show.
-
-    Attributes
-    ----------
-    statistics : ndarray of shape (n_sequences, n_segments, n_statistics)
-    log_likelihoods : ndarray of shape (n_sequences,)
-        Logarithms of the normalisers: log p(x) without a tilt.
-    entropies : ndarray of shape (n_sequences, n_segments, n_hidden)
-        -E[log q], in the terms of the hidden part of the statistics; empty if not asked for.
-    """
-
-    statistics: NDArray
-    log_likelihoods: NDArray
-    entropies: NDArray
+from regbayes.priors.exponential import Expected, log_shares, share_gradient
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,7 +136,7 @@ def _smooth_all(
         if then is not None:
             then(low, high, marginals)
 
-    _in_threads(work, starts, n_threads)
+    in_threads(work, starts, n_threads)
     return marginals, log_probabilities, counts, terms
 
 
@@ -289,7 +289,7 @@ def draw_paths(
             paths[steps],
         )
 
-    _in_threads(work, starts, n_threads)
+    in_threads(work, starts, n_threads)
     return paths
 
 
@@ -341,7 +341,7 @@ def most_likely_paths(start, transitions, log_likelihoods, starts, n_threads=1):
             *chain, log_likelihoods[steps], bounds, paths[steps], log_probabilities[low:high]
         )
 
-    _in_threads(work, starts, n_threads)
+    in_threads(work, starts, n_threads)
     return paths, log_probabilities
 
 
@@ -355,7 +355,7 @@ def _most_likely_paths(log_start, log_transitions, log_likelihoods, starts, path
         )
 
 
-def _in_threads(work: Callable[[int, int], None], starts, n_threads: int) -> None:
+def in_threads(work: Callable[[int, int], None], starts, n_threads: int) -> None:
     """`work(low, high)` on runs of sequences with about as many steps each."""
     n_sequences = len(starts) - 1
     if n_threads == 1 or n_sequences < 2:

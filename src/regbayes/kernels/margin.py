@@ -80,6 +80,8 @@ def draw_weights(rng, X, y, members, weights, term):
             pull = c * (kappa + c * zeta * inverse_w)
             gain = c * c * inverse_w
             for a in range(n_features):
+                if X[d, a] == 0.0:  # shares of topics mostly are
+                    continue
                 linear[a] += pull * X[d, a]
                 for b in range(a + 1):
                     precision[a, b] += gain * X[d, a] * X[d, b]

@@ -6,6 +6,7 @@ first picture, not by this package.
 
 from regbayes.plot._chain import plot_states, plot_transitions
 from regbayes.plot._regions import plot_decision_regions
+from regbayes.plot._topics import plot_topics
 from regbayes.plot._trace import plot_co_assignment, plot_component_counts, plot_trace
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "plot_component_counts",
     "plot_decision_regions",
     "plot_states",
+    "plot_topics",
     "plot_trace",
     "plot_transitions",
 ]

@@ -8,18 +8,26 @@ from regbayes.priors.hierarchical import HierarchicalDirichlet, Transitions
 from regbayes.priors.indian_buffet import BetaBernoulli, IndianBuffet
 from regbayes.priors.normal_inverse_gamma import NormalInverseGamma
 from regbayes.priors.normal_inverse_wishart import NormalInverseWishart
+from regbayes.priors.proportions import (
+    AsymmetricDirichlet,
+    HierarchicalProportions,
+    Proportions,
+)
 from regbayes.priors.stick_breaking import StickBreaking
 
 __all__ = [
+    "AsymmetricDirichlet",
     "BetaBernoulli",
     "Dirichlet",
     "DirichletProcess",
     "Fixed",
     "GammaPrior",
     "HierarchicalDirichlet",
+    "HierarchicalProportions",
     "IndianBuffet",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "Proportions",
     "StickBreaking",
     "Transitions",
     "as_concentration_prior",

@@ -1,0 +1,61 @@
+"""
+What topics say for a label
+===========================
+
+Notes about three sports, written by a recipe: every note is about its sport, the weather and the
+travel there. Topics of words alone need not care about the sport; topics with a margin do.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas
+
+from regbayes.plot import plot_topics
+from regbayes.topics import LatentDirichlet, MaxMarginTopics
+
+THEMES = {
+    "sailing": "boat sail wind harbour mast anchor",
+    "skiing": "slope lift ski pole piste gondola",
+    "cycling": "bike wheel saddle climb sprint pedal",
+    "weather": "sun rain cloud cold warm storm",
+    "travel": "train ticket hotel map luggage station",
+    "people": "friend group club team trainer crowd",
+}
+words = np.array(" ".join(THEMES.values()).split())
+rng = np.random.default_rng(0)
+themes = np.kron(np.eye(6), np.full(6, 1 / 6))
+
+
+def write(sport, length=30):
+    shares = np.concatenate([np.eye(3)[sport] * 0.25, 0.75 * rng.dirichlet(np.full(3, 0.4))])
+    return rng.multinomial(length, 0.9 * shares @ themes + 0.1 / len(words))
+
+
+kinds = rng.integers(3, size=400)
+X = np.array([write(kind) for kind in kinds])
+y = np.array(["sailing", "skiing", "cycling"])[kinds]
+train, new = slice(0, 250), slice(250, None)
+
+# %%
+# Topics of words alone, four of them: three themes that all notes share take most of the room.
+
+plain = LatentDirichlet(4, random_state=0).fit(X[train])
+pandas.DataFrame(plain.top_words(6, words))
+
+# %%
+# With a margin, topics are coloured by the class that they speak for most.
+
+model = MaxMarginTopics(8, random_state=0).fit(X[train], y[train])
+figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+plot_topics(model.top_words(5, words), model.topic_weights_, model.classes_, ax=ax)
+ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
+
+# %%
+# Which topics decide the label of one note? Weights times square roots of the shares, since that is
+# what the classifier reads.
+
+note = X[new][:1]
+figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+shares = np.sqrt(model.transform(note)[0])
+plot_topics(model.top_words(5, words), model.topic_weights_, model.classes_, shares, ax=ax)
+ax.set_title(f"labelled {model.predict(note)[0]}, and is about {y[new][0]}")

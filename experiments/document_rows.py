@@ -1,0 +1,160 @@
+"""Rows of the tables on documents: score maps over LDA, topic models, what a user would pick."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.svm import LinearSVC
+
+from experiments.score_rows import Scored
+from regbayes.scores import (
+    FisherScore,
+    FreeEnergyScore,
+    MaxMarginScore,
+    SufficientStatisticsScore,
+)
+from regbayes.topics import LatentDirichlet, MaxMarginTopics
+
+WEIGHTS = [0.1, 1.0, 10.0, 100.0]
+
+
+def lda(n_topics, seed, quick=False):
+    sweeps = {"burn_in": 10, "n_draws": 2} if quick else {"burn_in": 100, "n_draws": 20}
+    return LatentDirichlet(n_topics, random_state=seed, **sweeps)
+
+
+class CommonWords(TransformerMixin, BaseEstimator):
+    """The words that most training documents have."""
+
+    def __init__(self, n_words=None, min_documents=1):
+        self.n_words = n_words
+        self.min_documents = min_documents
+
+    def fit(self, X, y=None):
+        seen = np.asarray((X > 0).sum(axis=0)).ravel()
+        order = np.argsort(-seen, kind="stable")[: self.n_words]
+        self.kept_ = np.sort(order[seen[order] >= self.min_documents])
+        return self
+
+    def transform(self, X):
+        return X[:, self.kept_]
+
+
+class Columns(TransformerMixin, BaseEstimator):
+    """Some columns, of views that stand side by side."""
+
+    def __init__(self, first=0, last=None):
+        self.first = first
+        self.last = last
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X[:, self.first : self.last]
+
+
+class Seeing(ClassifierMixin, BaseEstimator):
+    """A pipeline of two that tells what its classifier chose."""
+
+    def __init__(self, view, classifier):
+        self.view = view
+        self.classifier = classifier
+
+    def fit(self, X, y):
+        self.view_, self.classifier_ = clone(self.view), clone(self.classifier)
+        self.classifier_.fit(self.view_.fit(X).transform(X), y)
+        self.classes_ = self.classifier_.classes_
+        self.best_params_ = getattr(self.classifier_, "best_params_", {})
+        return self
+
+    def predict(self, X):
+        return self.classifier_.predict(self.view_.transform(X))
+
+
+def histogram_svm():
+    """Square roots of the shares of words; linear SVM."""
+    steps = make_pipeline(Normalizer("l1"), FunctionTransformer(np.sqrt), LinearSVC())
+    return GridSearchCV(steps, {"linearsvc__C": WEIGHTS}, cv=3)
+
+
+def linear_svm():
+    return GridSearchCV(LinearSVC(), {"C": WEIGHTS}, cv=3)
+
+
+def tfidf_svm():
+    """What a user would pick: tf-idf of unit length, linear SVM."""
+    steps = make_pipeline(TfidfTransformer(), LinearSVC())
+    grid = {"tfidftransformer__sublinear_tf": [False, True], "linearsvc__C": [0.1, 0.3, 1, 3, 10]}
+    return GridSearchCV(steps, grid, cv=3)
+
+
+def lda_svm(n_topics, seed, quick=False):
+    """Square roots of the shares of topics; linear SVM."""
+    return Searched(
+        make_pipeline(lda(n_topics, seed, quick), FunctionTransformer(np.sqrt)), LinearSVC()
+    )
+
+
+class Searched(ClassifierMixin, BaseEstimator):
+    """Features that are found once, and a classifier whose weight is chosen by three folds."""
+
+    def __init__(self, features, classifier):
+        self.features = features
+        self.classifier = classifier
+
+    def fit(self, X, y):
+        self.features_ = clone(self.features)
+        found = self.features_.fit_transform(X, y)
+        self.search_ = GridSearchCV(self.classifier, {"C": WEIGHTS}, cv=3).fit(found, y)
+        self.classes_, self.best_params_ = self.search_.classes_, self.search_.best_params_
+        return self
+
+    def predict(self, X):
+        return self.search_.predict(self.features_.transform(X))
+
+
+def max_margin_topics(seed, grid, n_chains, quick=False):
+    """Gibbs MedLDA; topics and margin are chosen by two folds of the training part, one chain."""
+    sweeps = {"burn_in": 10, "n_draws": 2} if quick else {"burn_in": 160, "n_draws": 10}
+    return Chosen(
+        MaxMarginTopics(thin=4, n_chains=n_chains, random_state=seed, **sweeps),
+        {name: values[:1] for name, values in grid.items()} if quick else grid,
+    )
+
+
+class Chosen(ClassifierMixin, BaseEstimator):
+    """A search with one chain, then all chains with what it found."""
+
+    def __init__(self, model, grid):
+        self.model = model
+        self.grid = grid
+
+    def fit(self, X, y):
+        self.best_params_ = {name: values[0] for name, values in self.grid.items()}
+        if np.prod([len(values) for values in self.grid.values()]) > 1:
+            one = clone(self.model).set_params(n_chains=1)
+            search = GridSearchCV(one, self.grid, cv=2, refit=False).fit(X, y)
+            self.best_params_ = search.best_params_
+        self.model_ = clone(self.model).set_params(**self.best_params_).fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+def score_rows(n_topics, n_topics_mss, seed, quick=False):
+    """FS, FESS and SS over one size of LDA, MSS over another, a law for each class."""
+    few = {"n_iter": 2} if quick else {}
+    model, small = lda(n_topics, seed, quick), lda(n_topics_mss, seed, quick)
+    return {
+        "FS": Scored(FisherScore(model)),
+        "FESS": Scored(FreeEnergyScore(model)),
+        "SS": Scored(SufficientStatisticsScore(model)),
+        "MSS": Scored(MaxMarginScore(small, random_state=seed, **few)),
+    }
