@@ -1,5 +1,6 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
+from regbayes.data._columns import Arranged, TableModel
 from regbayes.data._features import SequenceFeatures
 from regbayes.data._quantizer import SequenceQuantizer
 from regbayes.data._sequences import (
@@ -14,6 +15,7 @@ from regbayes.data._steps import StepTransformer
 from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
 __all__ = [
+    "Arranged",
     "Frame",
     "SequenceFeatures",
     "SequenceMixin",
@@ -21,6 +23,7 @@ __all__ = [
     "SequenceTags",
     "Sequences",
     "StepTransformer",
+    "TableModel",
     "check_labelled_table",
     "check_new_table",
     "check_sequence_labels",
