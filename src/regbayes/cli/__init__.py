@@ -29,8 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _refuse('the command line needs typer.\nTo mend it: pip install "regbayes[cli]".')
     try:
+        given = list(sys.argv[1:] if arguments is None else arguments)
         # The code of an early exit, such as --help's; None after a command.
-        return app(arguments, prog_name="regbayes", standalone_mode=False) or 0
+        return app(given or ["--help"], prog_name="regbayes", standalone_mode=False) or 0
     except KeyboardInterrupt:
         sys.stderr.write("regbayes: interrupted\n")
         return 130
@@ -55,5 +56,5 @@ def _refuse(message: str) -> int:
     """One line, in one sentence."""
     what, _, remedy = message.partition("To mend it:")
     sentence = " ".join(f"{what.rstrip(' .' + chr(10))}; to mend it: {remedy}".split())
-    sys.stderr.write(f"regbayes: {re.sub(r'[.]+$', '', sentence)}.\n")
+    sys.stderr.write(f"regbayes: {re.sub(r'[.]*$', '', sentence)}.\n".replace("?.\n", "?\n"))
     return 2

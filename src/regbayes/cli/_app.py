@@ -14,7 +14,6 @@ from regbayes.cli._problem import Problem, suggest
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Latent-variable models that find their own size and learn with a margin.",
@@ -90,7 +89,10 @@ def fit(
             raise Problem(f"--set has {each!r}", "write --set n_draws=50")
         options[name] = value
     if len(files) != 1:
-        raise Problem(f"fit reads one file, and got {len(files)}: {', '.join(files)}", "name one")
+        raise Problem(
+            f"fit reads one file, and got {', '.join(files) or 'none'}",
+            "name one, and give every option its value",
+        )
     request = Request(
         files[0],
         model,

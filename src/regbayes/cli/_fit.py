@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -44,7 +46,7 @@ class Request:
         folder = Path(self.checkpoint)
         paths = {name: getattr(self, name) for name in ("file", "output", "checkpoint")}
         whole = {name: path and str(Path(path).resolve()) for name, path in paths.items()}
-        text = json.dumps(asdict(replace(self, **whole)), indent=1)
+        text = json.dumps(asdict(self) | whole, indent=1)
         note = folder / _NOTE
         if note.exists() and note.read_text(encoding="utf-8") == text:
             return
@@ -81,6 +83,9 @@ def prepare(request: Request) -> tuple[Any, Any, str]:
             f"--test-share is {request.test_share:g}",
             "give a number between 0 and 1, such as 0.25, or --all to hold nothing out",
         )
+    _models.check_options(list(request.options), OPTIONS)
+    if request.model is not None:
+        _models.read_parameters(request.model, request.options, OPTIONS)
     table = _tables.read_table(Path(request.file))
     roles = _tables.Roles(
         request.label, request.sequence_id, request.time, request.ignore, request.views
@@ -132,9 +137,7 @@ def _table_model(
     check_parameters(estimator)
     tags = estimator._sequence_tags() if model.unit != "row" else None
     if tags is not None and request.sequence_id is None:
-        raise Problem(
-            f"{name} reads sequences", "name the column that says which by --sequence-id"
-        )
+        raise Problem(f"{name} reads sequences", "name the column that says which by --sequence-id")
     if tags is None and content == "symbols":
         raise Problem(f"{name} reads no symbols", "leave --model out, to have one proposed")
     if content == "documents" and name != "MaxMarginTopics":
@@ -238,8 +241,11 @@ def run(request: Request, quiet: bool, say: Callable[[str], None]) -> dict[str, 
     begin = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        model.fit(train)
+        _fit_model(model, train)
     seconds = perf_counter() - begin
+    notes = dict.fromkeys(" ".join(str(each.message).split()) for each in caught)
+    if any(note.startswith("Ctrl-C") for note in notes) and request.checkpoint is not None:
+        notes[f"`regbayes resume {request.checkpoint}` goes on"] = None
     if "verbose" in model.estimator.get_params():
         model.estimator.set_params(verbose=False)
         model.estimator_.set_params(verbose=False)
@@ -253,7 +259,7 @@ def run(request: Request, quiet: bool, say: Callable[[str], None]) -> dict[str, 
         "features": len(model.features),
         "found": sizes(model.estimator_),
         "seconds": round(seconds, 2),
-        "notes": list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught)),
+        "notes": list(notes),
     }
     if model.sequence_id is not None:
         facts["sequences"] = int(table[model.sequence_id].nunique())
@@ -266,6 +272,21 @@ def run(request: Request, quiet: bool, say: Callable[[str], None]) -> dict[str, 
     return facts
 
 
+def _fit_model(model: Any, train: Any) -> None:
+    """An error that the library raises itself is about what it was given; others are bugs."""
+    try:
+        model.fit(train)
+    except (ValueError, TypeError) as error:
+        frames = list(traceback.walk_tb(error.__traceback__))
+        ours = frames[-1][0].f_globals["__name__"].startswith("regbayes.")
+        if not ours or "To mend it" in str(error):
+            raise
+        name = type(model.estimator).__name__
+        raise Problem(
+            str(error).rstrip("."), f"see `regbayes inspect {name}` for the parameters"
+        ) from error
+
+
 def sizes(estimator: Any) -> dict[str, int]:
     """How many components, states, topics or features a fit found."""
     names = ("n_components_", "n_states_", "n_topics_", "n_features_")
@@ -275,6 +296,8 @@ def sizes(estimator: Any) -> dict[str, int]:
 
 def compare(model: Any, train: Any, new: Any, seed: int) -> dict[str, Any]:
     """Held-out accuracy, beside that of simple baselines on the same split."""
+    from sklearn.exceptions import ConvergenceWarning
+
     if model.label is None:
         steps = int(model.arrange(new).starts[-1])
         score = model.estimator_.score(model.arrange(new).inputs)
@@ -286,13 +309,13 @@ def compare(model: Any, train: Any, new: Any, seed: int) -> dict[str, Any]:
     y, truth, answers = _typed(y[known]), _typed(truth[asked]), answers[asked]
     X, X_new = plain_features(model, arranged.inputs, held_out.inputs)
     X, X_new = X[known], X_new[asked]
-    return {
-        "accuracy": round(float(np.mean(answers == truth)), 4),
-        "baselines": {
-            name: round(float(np.mean(baseline.fit(X, y).predict(X_new) == truth)), 4)
-            for name, baseline in _baselines(seed).items()
-        },
-    }
+    baselines = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for name, baseline in _baselines(seed).items():
+            found = baseline.fit(X, y).predict(X_new)
+            baselines[name] = round(float(np.mean(found == truth)), 4)
+    return {"accuracy": round(float(np.mean(answers == truth)), 4), "baselines": baselines}
 
 
 def _baselines(seed: int) -> dict[str, Any]:
@@ -361,7 +384,7 @@ def _symbol_features(model: Any, inputs: Any, new: Any) -> tuple[Any, Any]:
 def _pairs(x: NDArray) -> dict[str, float]:
     counts: dict[str, float] = {}
     symbols = [str(symbol) for symbol in x]
-    for key in [*symbols, *map("|".join, zip(symbols, symbols[1:]))]:
+    for key in [*symbols, *map("|".join, pairwise(symbols))]:
         counts[key] = counts.get(key, 0.0) + 1 / len(symbols)
     return counts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -153,6 +154,14 @@ def read_parameters(name: str, options: dict[str, str], own: Sequence[str]) -> d
             )
         found[parameter] = read_value(text)
     return found
+
+
+def check_options(options: Sequence[str], own: Sequence[str]) -> None:
+    """Refuse options that are nearly ones of the command, before any data are read."""
+    for option in options:
+        close = get_close_matches(f"--{option}", own, n=1, cutoff=0.75)
+        if close:
+            raise Problem(f"there is no option --{option}", f"did you mean '{close[0]}'?")
 
 
 def parameters_of(cls: Any) -> dict[str, Any]:

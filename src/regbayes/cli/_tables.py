@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -70,9 +71,17 @@ def _read_csv(path: Path) -> Any:
         line = str(head.iloc[0, 0])
         separator = max(",;\t", key=line.count)
         names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
-        table = pandas.read_csv(path, sep=separator, low_memory=False, skipinitialspace=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            table = pandas.read_csv(
+                path, sep=separator, index_col=False, low_memory=False, skipinitialspace=True
+            )
     except pandas.errors.EmptyDataError as error:
         raise Problem(f"{path} is empty", "export it again") from error
+    except pandas.errors.ParserWarning as error:
+        raise Problem(
+            f"the rows of {path} have more fields than its header", "give every column a name"
+        ) from error
     except UnicodeError as error:
         raise Problem(
             f"{path} is not in UTF-8",
@@ -87,10 +96,6 @@ def _read_csv(path: Path) -> Any:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise Problem(f"{path} has two columns '{twice[0]}'", "rename one of them")
-    if not isinstance(table.index, pandas.RangeIndex):
-        raise Problem(
-            f"the rows of {path} have more fields than its header", "give every column a name"
-        )
     return table.rename(columns=str.strip)
 
 
@@ -172,10 +177,10 @@ def require_column(table: Any, name: str, option: str) -> None:
 def content_of(
     table: Any, features: list[str], in_sequences: bool
 ) -> Literal["numbers", "symbols", "documents"]:
-    """What the features are; refuses columns that are neither numbers nor one text to learn from."""
+    """What the features are; refuses what is neither numbers nor one text to learn from."""
     texts = [name for name in features if not is_numeric(table[name])]
     for name in texts:
-        _refuse_mixed(table, name)
+        _refuse_mixed(table, name, _or_ignore(name))
     if not texts:
         return "numbers"
     if len(features) == 1:
@@ -194,18 +199,35 @@ def is_numeric(column: Any) -> bool:
     return _pandas().api.types.is_numeric_dtype(column)
 
 
-def _refuse_mixed(table: Any, name: str) -> None:
+def require_numbers(table: Any, features: list[str]) -> None:
+    """Refuse text where a model was trained on numbers."""
+    for name in features:
+        if not is_numeric(table[name]):
+            _refuse_mixed(table, name)
+            raise Problem(
+                f"column '{name}' holds text, and the model reads numbers",
+                "pass a table like the one of the training",
+            )
+
+
+def _or_ignore(name: str) -> str:
+    return f", or leave the column out by --ignore {name}"
+
+
+def _refuse_mixed(table: Any, name: str, or_else: str = "") -> None:
     column = table[name].dropna()
-    numbers = _pandas().to_numeric(column, errors="coerce").notna()
+    numbers = _pandas().to_numeric(column, errors="coerce").notna().to_numpy()
     if numbers.any() and not numbers.all():
-        place = column.index[int(np.argmin(numbers.to_numpy()))]
+        place = column.index[int(np.argmin(numbers))]
         raise Problem(
             f"column '{name}' mixes numbers and text: row {place + 1} has {table[name][place]!r}",
-            f"correct such cells, empty them, or leave the column out by --ignore {name}",
+            f"correct such cells or empty them{or_else}",
         )
 
 
-def check_numbers(table: Any, features: list[str], allow_missing: bool) -> None:
+def check_numbers(
+    table: Any, features: list[str], allow_missing: bool, training: bool = True
+) -> None:
     """Finite numbers, with gaps only where the model takes them."""
     values = table[features].to_numpy(dtype=np.float64)
     infinite = np.isinf(values)
@@ -216,16 +238,16 @@ def check_numbers(table: Any, features: list[str], allow_missing: bool) -> None:
             "replace such values; they often come from a division by zero",
         )
     missing = np.isnan(values)
-    for column in np.flatnonzero(missing.all(axis=0)):
-        raise Problem(
-            f"column '{features[column]}' is empty", f"leave it out by --ignore {features[column]}"
-        )
+    empty = np.flatnonzero(missing.all(axis=0))
+    if training and len(empty):
+        name = features[empty[0]]
+        raise Problem(f"column '{name}' is empty", f"leave it out by --ignore {name}")
     if missing.any() and not allow_missing:
         row, column = np.argwhere(missing)[0]
+        or_else = _or_ignore(features[column]) if training else ""
         raise Problem(
             f"column '{features[column]}' has no value in row {row + 1}, and this model needs all",
-            f"fill the gaps, drop those rows, or leave the column out by "
-            f"--ignore {features[column]}",
+            f"fill the gaps, or drop those rows{or_else}",
         )
 
 
@@ -241,8 +263,6 @@ def check_labels(table: Any, name: str, allow_missing: bool) -> None:
             f"{missing.argmax() + 1}",
             "label those rows or drop them",
         )
-    if not is_numeric(column):
-        _refuse_mixed(table, name)
     classes = column.dropna().unique()
     if len(classes) < 2:
         raise Problem(
@@ -266,8 +286,6 @@ def check_sequences(table: Any, sequence_id: str, time: str | None) -> Any:
         raise Problem(
             f"row {row} has no sequence in '{sequence_id}'", "fill that column, or drop such rows"
         )
-    if not is_numeric(ids):
-        _refuse_mixed(table, sequence_id)
     if time is None:
         starts = ids[ids != ids.shift()]
         if starts.duplicated().any():

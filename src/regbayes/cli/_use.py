@@ -49,20 +49,16 @@ def read_for(model: Any, path: Path) -> Any:
         )
     if model.unit != "row":
         table = _tables.check_sequences(table, model.sequence_id, model.time)
-    if _tables.content_of(table, model.features, model.unit != "row") == "numbers":
-        if model.content != "numbers":
-            table = table.astype({model.features[0]: str})
-            return table
+    if model.content == "numbers":
+        _tables.require_numbers(table, model.features)
         tags = model.estimator._sequence_tags() if model.unit != "row" else None
-        _tables.check_numbers(table, model.features, tags is not None and tags.missing_steps)
-    elif model.content == "numbers":
-        raise Problem(
-            f"column '{model.features[0]}' holds text, and the model reads numbers",
-            "pass a table like the one of the training",
-        )
-    elif table[model.features[0]].isna().any():
-        raise Problem(f"column '{model.features[0]}' has gaps", "fill them, or drop those rows")
-    return table
+        allow_missing = tags is not None and tags.missing_steps
+        _tables.check_numbers(table, model.features, allow_missing, training=False)
+        return table
+    (name,) = model.features
+    if table[name].isna().any():
+        raise Problem(f"column '{name}' has gaps", "fill them, or drop those rows")
+    return table.astype({name: str})
 
 
 def predict(model: Any, table: Any) -> tuple[Any, dict[str, Any]]:
@@ -99,7 +95,9 @@ def describe(model: Any) -> dict[str, Any]:
     chosen = {n: v for n, v in estimator.get_params(deep=False).items() if _differs(v, defaults[n])}
     told = {
         "model": type(estimator).__name__,
-        "parameters": {n: repr(v) if isinstance(v, BaseEstimator) else v for n, v in chosen.items()},
+        "parameters": {
+            n: repr(v) if isinstance(v, BaseEstimator) else v for n, v in chosen.items()
+        },
         "label": model.label,
         "classes": [*map(_item, getattr(estimator, "classes_", []))],
         "sequence_id": model.sequence_id,
