@@ -201,7 +201,7 @@ FITS = {
     "test share in words": (
         good,
         ["--label", "kind", "--test-share", "half"],
-        ["--test-share", "number", "--help"],
+        ["--test-share", "--help"],
     ),
     "sequences missing": (
         good,
