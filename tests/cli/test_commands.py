@@ -321,3 +321,56 @@ def _text(done):
 
     assert done.code == 0, done.err
     return StringIO(done.out)
+
+
+def test_dates_sort_the_steps(run_json, tmp_path):
+    table = make_steps()
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(table["t"], unit="D")
+    table["t"] = days.dt.strftime("%Y-%m-%d")
+    told = []
+    for name, frame in {"a": table, "b": table.sort_values("t", ascending=False)}.items():
+        frame = frame.sort_values("id", kind="stable")  # sequences in the same order
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        told.append(run_json("fit", tmp_path / f"{name}.csv", *STEPS, *QUICK)["accuracy"])
+    assert told[0] == told[1]
+
+
+def test_parquet_without_pyarrow(run, tmp_path, monkeypatch):
+    def read(path):
+        raise ImportError("no engine")
+
+    monkeypatch.setattr(pd, "read_parquet", read)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    done = run("fit", tmp_path / "a.parquet", "--label", "kind")
+    assert done.code == 2
+    assert 'pip install "regbayes[parquet]"' in done.err
+
+
+def test_documents(run_json, tmp_path):
+    pytest.importorskip("regbayes.topics")
+    rng = np.random.default_rng(0)
+    words = {"space": ["orbit", "moon", "rocket"], "sport": ["puck", "goal", "team"]}
+    kinds = ["space", "sport"] * 20
+    texts = [" ".join(rng.choice([*words[kind], "the", "and"], 15)) for kind in kinds]
+    path = tmp_path / "texts.csv"
+    pd.DataFrame({"text": texts, "kind": kinds}).to_csv(path, index=False)
+    small = ["--n-topics", "4", "--n-draws", "4", "--burn-in", "6", "--n-chains", "1"]
+    out = tmp_path / "texts.model"
+    told = run_json("fit", path, "--label", "kind", *small, "-o", out)
+    assert told["model"] == "MaxMarginTopics"
+    assert run_json("predict", out, path)["accuracy"] > 0.9
+
+
+def test_views(run_json, tmp_path):
+    pytest.importorskip("regbayes.harmonium")
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    image = rng.normal(size=(120, 4)) + 2 * np.eye(3, 4)[y]
+    tags = (rng.random((120, 3)) < 0.2 + 0.6 * np.eye(3)[y]).astype(int)
+    columns = {f"px{j}": image[:, j] for j in range(4)} | {f"w{j}": tags[:, j] for j in range(3)}
+    path, out = tmp_path / "views.csv", tmp_path / "views.model"
+    pd.DataFrame(columns).assign(kind=np.array([*"abc"])[y]).to_csv(path, index=False)
+    views = ["--views", "image=px*,words=w*", "--max-features", "50"]
+    told = run_json("fit", path, "--label", "kind", *views, "-o", out)
+    assert told["model"] == "InfiniteMaxMarginHarmonium"
+    assert run_json("predict", out, path)["accuracy"] > 0.8
