@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import regbayes
@@ -312,6 +313,22 @@ def test_permissions(run, table, tmp_path):
     check(done, ["may not be written", "-o"])
     table.chmod(0)
     check(run("fit", table, "--label", "kind"), ["may not be read", "permissions"])
+
+
+def test_permissions_as_root(run, table, models, monkeypatch):
+    # Root is refused nothing, so the system's refusals are played.
+    def refuse(*arguments, **more):
+        raise PermissionError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: False)
+        done = run("fit", table, "--label", "kind", "-o", table.with_suffix(".model"))
+        check(done, ["may not be written", "-o"])
+    with monkeypatch.context() as patch:
+        patch.setattr(pd, "read_csv", refuse)
+        check(run("fit", table, "--label", "kind"), ["may not be read", "permissions"])
+    monkeypatch.setattr(regbayes, "load", refuse, raising=False)
+    check(run("inspect", models.table), ["may not be read", "permissions"])
 
 
 PREDICTIONS = {
