@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
@@ -30,7 +31,7 @@ from sklearn.svm import LinearSVC
 
 import regbayes
 from regbayes import _files, persistence
-from regbayes.data import SequenceFeatures, SequenceQuantizer, StepTransformer
+from regbayes.data import SequenceFeatures, SequenceQuantizer, StepTransformer, TableModel
 from regbayes.harmonium import (
     DiscriminativeRBM,
     Harmonium,
@@ -73,6 +74,7 @@ CURVES = [np.sin(np.arange(n) * (1 + n % 2)) for n in range(9, 17)]
 LOOKS = ("predict", "predict_proba", "decision_function", "transform", "decode", "score_samples")
 few = {"n_draws": 4, "burn_in": 3, "random_state": 0}
 
+FRAME = pd.DataFrame({"x": np.sin(np.arange(12.0)), "y": ["a", "b", "b"] * 4, "id": [1, 2, 2] * 4})
 table, words, curves = DATA, (WORDS, KINDS), (CURVES, KINDS)
 EXAMPLES = {
     GibbsInfiniteSVM: [
@@ -159,6 +161,10 @@ EXAMPLES = {
     SequenceQuantizer: [(SequenceQuantizer(3, random_state=0), (STEPS,))],
     SequenceFeatures: [(SequenceFeatures(use="both", scale=True), (STEPS,))],
     StepTransformer: [(StepTransformer(PCA(1)), (STEPS,))],
+    TableModel: [
+        (TableModel(GibbsInfiniteSVM(**few), ["x"], "y", facts={"rows": 2}), (FRAME,)),
+        (TableModel(InfiniteHMM(**few), ["x"], None, "id"), (FRAME,)),
+    ],
 }
 WITH_SKLEARN = [
     make_pipeline(scaler, head)

@@ -1,5 +1,6 @@
 """Validation: every error says what is wrong with the input and how to mend it."""
 
+from regbayes.data._columns import Arranged, TableModel
 from regbayes.data._documents import Documents, check_documents, check_labelled_documents
 from regbayes.data._features import SequenceFeatures
 from regbayes.data._quantizer import SequenceQuantizer
@@ -24,6 +25,7 @@ from regbayes.data._views import (
 
 __all__ = [
     "VIEW_BOUND",
+    "Arranged",
     "Documents",
     "Frame",
     "SequenceFeatures",
@@ -32,6 +34,7 @@ __all__ = [
     "SequenceTags",
     "Sequences",
     "StepTransformer",
+    "TableModel",
     "ViewReader",
     "ViewRows",
     "Views",
