@@ -20,6 +20,7 @@ __all__ = [
     "persistence",
     "plot",
     "priors",
+    "report",
     "save",
     "scores",
     "testing",

@@ -2,6 +2,7 @@
 
 from regbayes.data._features import SequenceFeatures
 from regbayes.data._quantizer import SequenceQuantizer
+from regbayes.data._report import ReportMixin
 from regbayes.data._sequences import (
     SequenceMixin,
     Sequences,
@@ -15,6 +16,7 @@ from regbayes.data._table import Frame, check_labelled_table, check_new_table
 
 __all__ = [
     "Frame",
+    "ReportMixin",
     "SequenceFeatures",
     "SequenceMixin",
     "SequenceQuantizer",

@@ -82,15 +82,16 @@ def plot_signal(X: Any, strips: Any, ax: Axes | None = None, names: Any = None) 
     """
     signal = np.asarray(X, dtype=float).reshape(len(X), -1)
     named = strips if isinstance(strips, Mapping) else {"": strips}
+    n_steps = len(next(iter(named.values())))
+    if n_steps != len(signal):
+        raise ValueError(
+            f"the signal has {len(signal)} steps and the strips have {n_steps}; cut them to the "
+            "same steps."
+        )
     ax = axes_or_new(ax)
     height = 0.12 * len(named)
     under = ax.inset_axes((0, -0.04 - height, 1, height), sharex=ax)
     plot_states(named, under)
-    if under.images[0].get_array().shape[1] != len(signal):
-        raise ValueError(
-            f"the signal has {len(signal)} steps and the strips have "
-            f"{under.images[0].get_array().shape[1]}; cut them to the same steps."
-        )
     lines = ax.plot(signal, linewidth=0.9)
     if names is not None:
         ax.legend(lines, names, frameon=False)
