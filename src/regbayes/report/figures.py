@@ -96,10 +96,11 @@ def graph(caption: str, nodes: list[dict], moves: list[tuple[int, int, float]]) 
     data = {"nodes": nodes, "edges": [{"from": i, "to": j, "p": p} for i, j, p in moves]}
     rows: list[list] = [[node["name"], node["name"], node["stay"]] for node in nodes]
     rows += [[nodes[i]["name"], nodes[j]["name"], p] for i, j, p in moves]
-    alt = f"Graph of {len(nodes)} states. " + "; ".join(
+    likely = "; ".join(
         f"from {nodes[i]['name']} to {nodes[j]['name']} {p:.2f}"
         for i, j, p in sorted(moves, key=lambda move: -move[2])[:6]
     )
+    alt = f"Graph of states and the moves between them. Likeliest: {likely or 'none'}."
     return _drawn("graph", caption, alt, data, table(caption, ["from", "to", "probability"], rows))
 
 

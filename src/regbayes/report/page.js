@@ -114,7 +114,7 @@
     const x = scale(...xrange, left, width - 10);
     const yrange = data.yrange ?? range(data.series.flatMap((s) => s.y));
     const y = scale(...yrange, bottom, 24);
-    leftAxis(svg, y, ticks(...yrange, 4), left, width - 10, data.y);
+    leftAxis(svg, y, ticks(...yrange), left, width - 10, data.y);
     for (const mark of ticks(...xrange, Math.max(2, Math.min(6, width / 90)))) {
       svg.append(text(x(mark), bottom + 16, format(mark), { class: "soft", "text-anchor": "middle" }));
     }
@@ -137,10 +137,11 @@
     const longest = Math.max(...data.rows.map((r) => r.length));
     const left = Math.min(Math.max(40, longest * 7 + 12), width * 0.36);
     const n = data.columns.length;
-    const cell = Math.max(16, Math.min(56, (width - left - 4) / n));
+    const longestColumn = Math.max(...data.columns.map((c) => c.length));
+    const cell = Math.max(16, Math.min(Math.max(52, Math.min(110, 7 * longestColumn + 12)), (width - left - 4) / n));
     const tall = Math.min(cell, 34);
-    const slanted = Math.max(...data.columns.map((c) => c.length)) * 7 > cell - 4;
-    const head = (data.columnsName ? 18 : 0) + (slanted ? 12 + 5.2 * Math.min(18, Math.max(...data.columns.map((c) => c.length))) : 20);
+    const slanted = longestColumn * 7 > cell - 4;
+    const head = (data.columnsName ? 18 : 0) + (slanted ? 12 + 5.2 * Math.min(18, longestColumn) : 20);
     const full = left + n * cell + (slanted ? 50 : 4);
     const svg = drawing(full, head + data.rows.length * tall + 4, label);
     if (data.columnsName) svg.append(text(left, 12, data.columnsName, { class: "soft" }));
@@ -255,7 +256,7 @@
 
     function draw() {
       const s = current(), high = s.lines.length ? 190 : 8, gap = 26;
-      const height = high + s.strips.length * gap + 30;
+      const height = high + s.strips.length * gap + 36;
       const svg = drawing(width, height, label);
       svg.setAttribute("tabindex", "0");
       svg.setAttribute("role", "application");
@@ -298,10 +299,10 @@
         }
       });
       for (const mark of ticks(view.from, view.to, Math.max(2, width / 110))) {
-        if (Number.isInteger(mark) && mark < view.to) svg.append(text(x(mark + 0.5), height - 14, mark, { class: "soft", "text-anchor": "middle" }));
+        if (Number.isInteger(mark) && mark < view.to) svg.append(text(x(mark + 0.5), height - 20, mark, { class: "soft", "text-anchor": "middle" }));
       }
-      svg.append(text((left + right) / 2, height - 1, "step", { class: "soft", "text-anchor": "middle" }));
-      const cursor = element("line", { class: "cursor", y1: 0, y2: height - 26, visibility: "hidden" });
+      svg.append(text((left + right) / 2, height - 4, "step", { class: "soft", "text-anchor": "middle" }));
+      const cursor = element("line", { class: "cursor", y1: 0, y2: height - 34, visibility: "hidden" });
       shown.append(cursor);
       svg.append(shown);
 

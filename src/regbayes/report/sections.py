@@ -116,7 +116,7 @@ def _size_in_words(subject: Subject) -> str:
     spread = f"always {low}" if low == high else f"between {low} and {high}"
     return (
         f"{text}, a number that it found by itself: {share:.0%} of the draws have as many, and "
-        f"95 % of them {spread}."
+        f"95% of them {spread}."
     )
 
 
@@ -305,7 +305,7 @@ def meaning(subject: Subject) -> Section | None:
     names = [f"{subject.part} {k}" for k in used]
     drawn = [_inputs_of_parts(subject, used, names), _labels_of_parts(subject, used, names)]
     rows = [
-        [name, int(n), f"{n / counts.sum():.0%}", _in_words(subject, k), _examples(subject, k)]
+        [name, int(n), f"{n / counts.sum():.1%}", _in_words(subject, k), _examples(subject, k)]
         for name, k, n in zip(names, used, counts)
     ]
     one = "step" if subject.sequences is not None else "row"
@@ -426,13 +426,16 @@ def _rules(subject: Subject, used: NDArray) -> Figure | None:
     effects = weights[:, :, :n_inputs] * _deviations(seen)
     effects = effects - effects.mean(axis=1, keepdims=True)
     rows = []
+    labels = list(enumerate(subject.classes))[: _MOST["columns"]]
     for k in used:
-        for label, name in list(enumerate(subject.classes))[: _MOST["columns"]]:
+        for label, name in labels[-1:] if len(labels) == 2 else labels:  # two mirror each other
             effect = effects[k, label]
             order = np.argsort(-effect, kind="stable")
             favour = [names[j] for j in order[:3] if effect[j] > 0]
             against = [names[j] for j in order[::-1][:3] if effect[j] < 0]
-            rows.append([f"{subject.part} {k}", name, ", ".join(favour), ", ".join(against)])
+            rows.append(
+                [f"{subject.part} {k}", name, ", ".join(favour) or "–", ", ".join(against) or "–"]
+            )
     return figures.table(
         f"The rule of each {subject.part}: inputs whose high values speak for or against a label, "
         "the strongest first.",
