@@ -3,14 +3,18 @@
 Set REGBAYES_SCREENSHOTS to a folder to keep pictures of the page.
 """
 
-import base64
 import json
 import os
 import shutil
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from regbayes.datasets import make_switching_labels
+from regbayes.hmm import MaxMarginInfiniteHMM
 from tests.report.conftest import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
@@ -255,10 +259,34 @@ def test_without_a_script_the_words_and_tables_remain(chromium, pages):
         chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
+@pytest.fixture(scope="module")
+def showcase(tmp_path_factory):
+    """A page worth a picture."""
+    data = make_switching_labels((300, 200, 150), "sticky", means=[2.5, 0.0, -2.5], random_state=8)
+    rng = np.random.default_rng(0)
+    X = [np.column_stack([x, x[:, 0] / 2 + rng.normal(size=len(x))]) for x in data.data]
+    y = [np.where(labels, "up", "down") for labels in data.target]
+    model = MaxMarginInfiniteHMM(n_draws=300, burn_in=600, random_state=0).fit(X[:2], y[:2])
+    return model.report(
+        X,
+        y,
+        tmp_path_factory.mktemp("showcase") / "page.html",
+        title="Three recordings of a switching signal",
+        feature_names=["voltage", "pressure"],
+    ).as_uri()
+
+
 @pytest.mark.skipif("REGBAYES_SCREENSHOTS" not in os.environ, reason="no folder for pictures")
-@pytest.mark.parametrize("look", ["desktop", "phone", "dark"])
-def test_screenshots(pages, open_page, look):
-    screen = PHONE if look == "phone" else DESKTOP
-    page = open_page(pages["chain"], screen, "dark" if look == "dark" else "light")
-    picture = base64.b64decode(page.get_screenshot_as_base64())
-    Path(os.environ["REGBAYES_SCREENSHOTS"], f"report-{look}.png").write_bytes(picture)
+def test_screenshots(showcase, open_page):
+    for look, screen in (
+        ("desktop", DESKTOP | {"height": 1150}),
+        ("phone", PHONE | {"height": 1500}),
+        ("dark", DESKTOP | {"height": 1150}),
+    ):
+        page = open_page(showcase, screen, "dark" if look == "dark" else "light")
+        if look != "phone":
+            ActionChains(page).move_to_element(page.find_element(By.CSS_SELECTOR, SIGNAL)).perform()
+        path = Path(os.environ["REGBAYES_SCREENSHOTS"], f"report-{look}.png")
+        picture = Image.open(BytesIO(page.get_screenshot_as_png())).convert("RGB")
+        picture.quantize(128).save(path, optimize=True)
+        assert 10_000 < path.stat().st_size < 200_000

@@ -180,6 +180,13 @@ def test_strips_are_states_labels_and_answers(chain, recordings):
     np.testing.assert_array_equal(names[first["strips"][2]], chain.predict(X)[0])
 
 
+def test_whole_sequences_are_named_with_their_labels(families):
+    model, X, y = families["scores"]
+    figure = figure_of(sections_of(model, X, y)["signal"], "signal")
+    assert figure["data"]["sequences"][0]["name"] == "sequence 0, label single, answer single"
+    assert figure["table"]["rows"][0] == ["sequence 0", 8, "label single, answer single"]
+
+
 def test_moves_are_the_model_s(chain, recordings):
     section = sections_of(chain, *recordings)["moves"]
     data = figure_of(section, "graph")["data"]

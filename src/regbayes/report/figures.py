@@ -104,10 +104,9 @@ def graph(caption: str, nodes: list[dict], moves: list[tuple[int, int, float]]) 
     return _drawn("graph", caption, alt, data, table(caption, ["from", "to", "probability"], rows))
 
 
-def signal(caption: str, data: dict, runs: list[list]) -> Figure:
-    """Sequences with strips of states and labels; the table tells the runs of states."""
+def signal(caption: str, data: dict, numbers: Figure) -> Figure:
+    """Sequences with lines, and strips of states and labels."""
     strips = ", ".join(strip["name"] for strip in data["strips"])
     n, n_lines = len(data["sequences"]), len(data["lines"])
     alt = f"{n} sequences with {n_lines} signals and strips: {strips}."
-    numbers = table(caption, ["sequence", "state", "first step", "last step"], runs)
     return _drawn("signal", caption, alt, data, numbers)

@@ -170,7 +170,7 @@
     const side = Math.min(width, 460), middle = side / 2, n = data.nodes.length;
     const svg = drawing(side, side, label);
     const largest = Math.max(...data.nodes.map((node) => node.share)) || 1;
-    const ring = n > 1 ? middle - 64 : 0;
+    const ring = n > 1 ? middle - 70 : 0;
     const places = data.nodes.map((node, i) => {
       const angle = -Math.PI / 2 + (2 * Math.PI * i) / n;
       return { x: middle + ring * Math.cos(angle), y: middle + ring * Math.sin(angle), r: 13 + 15 * Math.sqrt(node.share / largest), angle };
@@ -195,7 +195,7 @@
       const group = element("g", {}, element("circle", { cx: x, cy: y, r, fill: color(node.color) }),
         text(x, y + 4, node.name, { "text-anchor": "middle", class: "on-color" }));
       if (n > 1) {
-        const far = r + 16;
+        const far = r + 16 + 8 * Math.abs(Math.cos(angle));
         group.append(text(x + far * Math.cos(angle), y + far * Math.sin(angle) + 4, `${Math.round(100 * node.stay)} %`, { class: "soft", "text-anchor": "middle" }));
       }
       group.addEventListener("pointerenter", () => edges.forEach((e) => e.group.classList.toggle("dim", e.from !== i && e.to !== i)));

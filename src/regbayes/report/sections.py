@@ -170,9 +170,10 @@ def along_the_sequences(subject: Subject) -> Section | None:
         start, end = int(batch.starts[i]), int(batch.starts[i + 1])
         here = slice(start, min(end, start + _MOST["steps"]))
         name = subject.sequence_name(i)
+        labels = _labels_of_sequence(subject, i)
         parts.append(
             {
-                "name": name if end - start <= _MOST["steps"] else f"{name}, its beginning",
+                "name": ", ".join([name, *labels, *["its beginning"] * (here.stop < end)]),
                 "n": here.stop - here.start,
                 "lines": [] if values is None else values[here, kept].T,
                 "strips": [strip["codes"][here] for strip in strips],
@@ -180,6 +181,8 @@ def along_the_sequences(subject: Subject) -> Section | None:
         )
         if subject.parts is not None:
             runs += [[name, *run] for run in _runs(subject.parts[here])]
+        else:
+            runs.append([name, end - start, ", ".join(labels) or "–"])
     data = {
         "sequences": parts,
         "lines": _line_scales(values, kept, subject.names),
@@ -194,8 +197,24 @@ def along_the_sequences(subject: Subject) -> Section | None:
         "Zoom with the wheel or the buttons, drag to move, point to read off. With the keyboard: "
         "arrows read the steps, plus and minus zoom, Home shows all."
     )
-    figure = figures.signal("The signal, and under it what was found.", data, runs[:300])
+    caption = "The signal, and under it what was found."
+    columns = ["sequence", "steps", "label"]
+    if subject.parts is not None:
+        columns = ["sequence", subject.part, "first step", "last step"]
+    figure = figures.signal(caption, data, figures.table(caption, columns, runs[:300]))
     return Section("signal", "Signal", "Along the sequences", [t for t in text if t], [figure])
+
+
+def _labels_of_sequence(subject: Subject, i: int) -> list[str]:
+    """Label and answer of a whole sequence, where it has them."""
+    if subject.labels_are_of != "sequence":
+        return []
+    named = {"label": subject.truth, "answer": subject.answers}
+    return [
+        f"{name} {subject.classes[codes[i]]}"
+        for name, codes in named.items()
+        if codes is not None and codes[i] >= 0
+    ]
 
 
 def _strips(subject: Subject) -> list[dict]:
