@@ -224,6 +224,19 @@ def test_posterior_of_the_number_and_r_hat(chain, recordings):
         assert rows[name] == pytest.approx(quantity.r_hat, nan_ok=True)
 
 
+def test_a_number_that_was_given_is_not_found(mixture, table):
+    class Given(GibbsInfiniteSVM):
+        def get_params(self, deep=True):
+            return {**super().get_params(deep), "n_components": 3}
+
+    assert "sizes" in sections_of(mixture, *table)
+    given = Given()
+    given.__dict__.update(mixture.__dict__)
+    found = sections_of(given, *table)
+    assert "sizes" not in found
+    assert "found by itself" not in found["overview"].text[0]
+
+
 class _Said(ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are its input."""
 

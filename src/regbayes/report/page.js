@@ -17,9 +17,8 @@
   const html = (name, attributes = {}, ...children) => filled(document.createElement(name), attributes, children);
   const text = (x, y, content, attributes = {}) => element("text", { x, y, ...attributes }, String(content));
 
-  function drawing(width, height, label) {
-    return element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  }
+  const drawing = (width, height, label) =>
+    element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
 
   function format(value) {
     if (value === null || value === undefined) return "none";
@@ -28,8 +27,6 @@
   }
 
   const short = (words, n) => (words.length > n ? words.slice(0, n - 1) + "…" : words);
-
-  // Tooltips.
 
   function showTip(words, x, y) {
     tip.textContent = words;
@@ -46,8 +43,6 @@
     node.addEventListener("pointerleave", hideTip);
     return node;
   }
-
-  // Scales.
 
   function ticks(low, high, n = 5) {
     const raw = (high - low) / n || 1;
@@ -288,12 +283,10 @@
           while (end < last && strip[end] === strip[t]) end++;
           const wide = x(end) - x(t);
           if (strip[t] >= 0) {
-            shown.append(element("rect", { class: "run", x: x(t), y: top, width: Math.max(0.5, wide - (wide > 4 ? 1 : 0)), height: gap - 4, fill: color(data.strips[k].colors[strip[t]]) }));
             const name = data.strips[k].names[strip[t]];
-            const middle = (Math.max(x(t), left) + Math.min(x(end), right)) / 2;
-            if (name.length * 8 < Math.min(x(end), right) - Math.max(x(t), left)) {
-              shown.append(text(middle, top + 15, name, { "text-anchor": "middle", class: "on-color" }));
-            }
+            const from = Math.max(x(t), left), to = Math.min(x(end), right);
+            shown.append(element("rect", { class: "run", x: x(t), y: top, width: Math.max(0.5, wide - (wide > 4 ? 1 : 0)), height: gap - 4, fill: color(data.strips[k].colors[strip[t]]) }));
+            if (name.length * 8 < to - from) shown.append(text((from + to) / 2, top + 15, name, { "text-anchor": "middle", class: "on-color" }));
           }
           t = end;
         }
@@ -364,8 +357,6 @@
     draw();
     return [tools, ...(data.lines.length > 1 ? [legend(data.lines.map((l) => l.name))] : []), frame, spoken];
   }
-
-  // The page.
 
   const renderers = { bars, lines, matrix, graph, signal };
   const memories = figures.map(() => ({}));

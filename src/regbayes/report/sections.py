@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regbayes.chains import Trace, r_hat
+from regbayes.chains import Trace, diagnose, r_hat
 from regbayes.report import figures
 from regbayes.report.figures import Figure
 from regbayes.report.subject import Subject
@@ -528,6 +528,7 @@ def _by_class(subject: Subject, table: NDArray, caption: str, value: str) -> Fig
     if len(table) == 1 and len(subject.classes) == 2:  # one score: the second class's
         table = np.concatenate([-table, table])
     kept = np.sort(np.argsort(-np.ptp(table, axis=0), kind="stable")[: 2 * _MOST["columns"]])
+    caption = " ".join([caption, _shown(table.shape[1], len(kept), subject.part)]).strip()
     of = ("class", subject.part, value)
     columns = [str(k) for k in kept]
     return figures.matrix(caption, subject.classes, columns, table[:, kept], of)
@@ -614,11 +615,11 @@ def convergence(subject: Subject) -> Section | None:
         rows = [[name, *values] for name, values in quantities.items()]
         if rows:
             drawn.append(figures.table("R-hat is 1 when the chains agree.", columns, rows))
-        text = [
-            f"{_count(trace.n_chains, 'chain')} of {_count(trace.n_draws, 'draw')} each. Chains "
-            "that have settled overlap and do not drift.",
-            verdict,
-        ]
+        what = "Chains that have settled overlap and do not drift."
+        if trace.n_chains == 1:
+            what = "One chain by itself cannot show that it has settled; several can."
+        of = f"{_count(trace.n_chains, 'chain')} of {_count(trace.n_draws, 'draw')}"
+        text = [f"{of}. {what}", verdict]
         return Section("chains", "Chains", "Whether the chains agree", text, drawn)
     objective = np.atleast_1d(getattr(subject.model, "objective_", []))
     if len(objective) < 2:
@@ -642,7 +643,7 @@ def _diagnosis(subject: Subject) -> tuple[dict[str, tuple], str] | None:
     if not isinstance(trace, Trace):
         return None
     try:
-        found = subject.model.diagnose()
+        found = diagnose(trace)
     except ImportError:
         numbers = {
             name: trace[name].astype(float)
@@ -801,6 +802,8 @@ def _sizes(subject: Subject) -> NDArray | None:
     """The number of parts in every draw, if it is not given."""
     trace, name = getattr(subject.model, "trace_", None), f"n_{subject.part}s"
     if not isinstance(trace, Trace) or name not in trace.names:
+        return None
+    if name in subject.model.get_params(deep=False):
         return None
     return np.array([draw[name] for draw in trace], dtype=int)
 

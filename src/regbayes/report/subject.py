@@ -236,7 +236,7 @@ class Subject:
 
     @property
     def n_parts(self) -> int | None:
-        for name in (*_SIZES, "n_states"):
+        for name in (*_SIZES, "n_states", "n_topics"):  # found, or given
             if hasattr(self.model, name):
                 return int(getattr(self.model, name))
         return None
