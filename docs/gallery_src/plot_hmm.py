@@ -17,6 +17,8 @@ from regbayes.datasets import make_switching_labels
 from regbayes.hmm import MaxMarginInfiniteHMM
 from regbayes.plot import (
     plot_component_counts,
+    plot_confusion,
+    plot_signal,
     plot_states,
     plot_trace,
     plot_transitions,
@@ -59,9 +61,15 @@ top.set_title(f"adjusted Rand index {adjusted_rand_score(states, found):.2f}")
 # to tell.
 
 path = model.decode([X_new])[0]
-figure, ax = plt.subplots(figsize=(11, 1.5), layout="constrained")
-plot_states({"truth": states_new, "found": names[path]}, ax)
+figure, ax = plt.subplots(figsize=(11, 4), layout="constrained")
+plot_signal(X_new, {"truth": states_new, "found": names[path]}, ax)
 ax.set_title(f"adjusted Rand index {adjusted_rand_score(states_new, path):.2f}")
+
+# %%
+# Which label is taken for the other in the new recording, as counts of steps.
+
+figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+plot_confusion(y_new, answers["infinite HMM"], ax)
 
 # %%
 # What follows what, and how many states are there? The bars count all draws; a state or two more

@@ -21,6 +21,7 @@ __all__ = [
     "persistence",
     "plot",
     "priors",
+    "report",
     "save",
     "scores",
     "testing",

@@ -14,10 +14,14 @@ from regbayes.datasets import make_switching_labels
 from regbayes.hmm import InfiniteHMM
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.plot import (
+    plot_activations,
     plot_co_assignment,
     plot_component_counts,
+    plot_confusion,
     plot_decision_regions,
+    plot_signal,
     plot_states,
+    plot_topic_words,
     plot_topics,
     plot_trace,
     plot_transitions,
@@ -78,6 +82,13 @@ def test_bars_of_states_when_the_draws_have_states(ax):
     heights = {round(bar.get_center()[0]): bar.get_height() for bar in ax.patches}
     assert heights == {3: 3 / 6, 4: 2 / 6, 5: 1 / 6}
     assert ax.get_xlabel() == "states"
+
+
+def test_bars_of_topics_and_draws_without_a_size(ax):
+    plot_component_counts(Trace([[{"alpha": 1.0, "n_topics": n} for n in (7, 7)]]), ax)
+    assert ax.get_xlabel() == "topics"
+    with pytest.raises(ValueError, match="no number of parts, only alpha"):
+        plot_component_counts(Trace([[{"alpha": 1.0}]]), ax)
 
 
 def test_a_line_for_each_chain(ax):
@@ -221,6 +232,72 @@ def test_colours_of_states_do_not_depend_on_the_others(ax):
 def test_strips_of_unequal_lengths_are_refused(ax):
     with pytest.raises(ValueError, match=r"unequal lengths, \{'a': 2, 'b': 3\}"):
         plot_states({"a": [0, 1], "b": [0, 1, 1]}, ax)
+
+
+def test_strips_lie_under_the_signal_step_by_step(ax):
+    X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    assert plot_signal(X, {"state": [0, 0, 1], "label": [1, 1, 0]}, ax, ["a", "b"]) is ax
+    assert [line.get_ydata().tolist() for line in ax.lines] == X.T.tolist()
+    assert [text.get_text() for text in ax.get_legend().texts] == ["a", "b"]
+    (under,) = ax.child_axes
+    np.testing.assert_array_equal(under.images[0].get_array(), [[0, 0, 1], [1, 1, 0]])
+    assert under.get_xlim() == ax.get_xlim() == (-0.5, 2.5)
+    ax.set_xlim(0.5, 1.5)  # they zoom together
+    assert under.get_xlim() == (0.5, 1.5)
+
+
+def test_a_signal_and_a_strip_of_unequal_length_are_refused(ax):
+    with pytest.raises(ValueError, match="3 steps and the strips have 2"):
+        plot_signal([0.0, 1.0, 2.0], [0, 1], ax)
+
+
+def test_rows_of_a_confusion_are_labels(ax):
+    truth = ["a", "a", "a", "b"]
+    assert plot_confusion(truth, ["a", "b", "c", "b"], ax) is ax
+    np.testing.assert_allclose(
+        ax.images[0].get_array(), [[1 / 3, 1 / 3, 1 / 3], [0, 1, 0], [0, 0, 0]]
+    )
+    written = {text.get_position(): text.get_text() for text in ax.texts}
+    assert written[2, 0] == "1"  # (column, row)
+    assert written[0, 2] == "0"
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("answer", "label")
+
+
+def test_many_classes_have_no_numbers_in_their_cells(ax):
+    names = np.arange(30)
+    plot_confusion(names, names[::-1], ax)
+    assert len(ax.texts) == 0
+    np.testing.assert_array_equal(ax.images[0].get_array(), np.eye(30)[::-1])
+
+
+@pytest.mark.parametrize(("truth", "answers"), [([0, 1], [0]), ([[0, 1]], [[0, 1]]), ([], [])])
+def test_labels_without_answers_are_refused(ax, truth, answers):
+    with pytest.raises(ValueError, match="a label and an answer for each item"):
+        plot_confusion(truth, answers, ax)
+
+
+def test_activations_are_about_the_mean_of_the_classes(ax):
+    values = np.array([[1.0, 0.5, 2.0], [3.0, 0.5, 0.0]])
+    assert plot_activations(values, ["x", "y"], ax, names=["f", "g", "h"]) is ax
+    (image,) = ax.images
+    np.testing.assert_array_equal(image.get_array(), [[-1, 0, 1], [1, 0, -1]])
+    assert image.get_clim() == (-1, 1)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["f", "g", "h"]
+    with pytest.raises(ValueError, match="a row for each class"):
+        plot_activations(values.T, ["x", "y"], ax)
+
+
+def test_words_of_a_topic_are_in_order(ax):
+    shares = [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]
+    assert plot_topic_words(shares, ["oak", "elm", "ash"], 1, ax) is ax
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["ash", "elm", "oak"]
+    assert [bar.get_width() for bar in ax.patches] == [0.7, 0.2, 0.1]
+    low, high = ax.get_ylim()
+    assert low > high  # the commonest is on top
+    with pytest.raises(ValueError, match="in the order of the columns"):
+        plot_topic_words(shares, ["oak", "elm"], 0, ax)
 
 
 def test_a_transition_matrix_has_its_rows_downwards(ax):

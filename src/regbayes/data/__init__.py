@@ -4,6 +4,7 @@ from regbayes.data._columns import Arranged, TableModel
 from regbayes.data._documents import Documents, check_documents, check_labelled_documents
 from regbayes.data._features import SequenceFeatures
 from regbayes.data._quantizer import SequenceQuantizer
+from regbayes.data._report import ReportMixin
 from regbayes.data._sequences import (
     SequenceMixin,
     Sequences,
@@ -28,6 +29,7 @@ __all__ = [
     "Arranged",
     "Documents",
     "Frame",
+    "ReportMixin",
     "SequenceFeatures",
     "SequenceMixin",
     "SequenceQuantizer",

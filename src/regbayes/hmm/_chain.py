@@ -16,7 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import Frame, SequenceMixin, Sequences, SequenceTags, check_sequences
+from regbayes.data import (
+    Frame,
+    ReportMixin,
+    SequenceMixin,
+    Sequences,
+    SequenceTags,
+    check_sequences,
+)
 from regbayes.hmm import beam, prediction
 from regbayes.hmm._steps import clusters, observed_steps
 from regbayes.hmm.emissions import (
@@ -47,7 +54,9 @@ def _has_emission(self: Any) -> bool:
     return True
 
 
-class _InfiniteChain(chains.SamplerMixin, SequenceMixin, CallbackSupportMixin, BaseEstimator):
+class _InfiniteChain(
+    ReportMixin, chains.SamplerMixin, SequenceMixin, CallbackSupportMixin, BaseEstimator
+):
     """What the sampled HMMs share: all but the labels."""
 
     _parameter_constraints: ClassVar[dict] = {

@@ -17,7 +17,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import Frame, SequenceMixin, Sequences, SequenceTags, check_sequences
+from regbayes.data import (
+    Frame,
+    ReportMixin,
+    SequenceMixin,
+    Sequences,
+    SequenceTags,
+    check_sequences,
+)
 from regbayes.hmm import finite, prediction
 from regbayes.hmm._steps import clusters, log_units, observed_steps
 from regbayes.hmm.emissions import (
@@ -36,7 +43,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class _FiniteHMM(SequenceMixin, CallbackSupportMixin, BaseEstimator, ABC):
+class _FiniteHMM(ReportMixin, SequenceMixin, CallbackSupportMixin, BaseEstimator, ABC):
     """What the finite HMMs share: all but the emission."""
 
     _parameter_constraints: ClassVar[dict] = {

@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from regbayes.data import SequenceMixin, Sequences, SequenceTags, check_sequence_labels
+from regbayes.data import ReportMixin, SequenceMixin, Sequences, SequenceTags, check_sequence_labels
 from regbayes.hmm import large_margin
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class LargeMarginHMM(SequenceMixin, ClassifierMixin, BaseEstimator):
+class LargeMarginHMM(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator):
     """Classifier of whole sequences: a hidden Markov model for each class, with a margin.
 
     The models are learnt by maximum likelihood first. Then their log-probabilities of first states,

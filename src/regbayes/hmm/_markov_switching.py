@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from regbayes import chains
 from regbayes.data import (
     Frame,
+    ReportMixin,
     SequenceMixin,
     Sequences,
     SequenceTags,
@@ -32,7 +33,9 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class MarkovSwitchingMED(StepLabeller, SequenceMixin, CallbackSupportMixin, BaseEstimator):
+class MarkovSwitchingMED(
+    ReportMixin, StepLabeller, SequenceMixin, CallbackSupportMixin, BaseEstimator
+):
     """Infinite Markov-switching maximum entropy discrimination machine (iM2EDM).
 
     Labels every step of a sequence. Hidden states follow a Markov chain and each has a linear

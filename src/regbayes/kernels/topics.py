@@ -120,8 +120,8 @@ def draw_topics(rng, corpus, z, beta, base, topics, n_threads=1):
     n_streams = min(_N_STREAMS, 1 + n_words // 64)
     edges = np.linspace(0, n_words, n_streams + 1).astype(np.int64)
     blocks = np.arange(len(edges))
-    # By numbers from `rng`, not by its `spawn`: the count of children is no part of its state, and a
-    # chain that goes on from a checkpoint would draw others.
+    # By numbers from `rng`, not by its `spawn`: the count of children is no part of its state, and
+    # a chain that goes on from a checkpoint would draw others.
     streams = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(blocks) - 1)]
     totals = np.zeros((len(blocks) - 1, n_topics))
     # How many cells in a row stay below the floor is geometric: an exponential, rounded down.

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import Frame, check_labelled_table, check_new_table
+from regbayes.data import Frame, ReportMixin, check_labelled_table, check_new_table
 from regbayes.margin import GibbsClassifier, check_scale
 from regbayes.mixture import gibbs
 from regbayes.priors import as_concentration_prior, gaussian_prior
@@ -24,7 +24,9 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class _SampledMixture(chains.SamplerMixin, ClassifierMixin, CallbackSupportMixin, BaseEstimator):
+class _SampledMixture(
+    ReportMixin, chains.SamplerMixin, ClassifierMixin, CallbackSupportMixin, BaseEstimator
+):
     """What GiSVM and dpMNL share: all but the label factor."""
 
     _parameter_constraints: ClassVar[dict] = {

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import Frame, check_labelled_table, check_new_table
+from regbayes.data import Frame, ReportMixin, check_labelled_table, check_new_table
 from regbayes.margin import average_scores
 from regbayes.mixture import variational
 from regbayes.priors import as_concentration_prior, gaussian_prior
@@ -25,7 +25,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class InfiniteSVM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
+class InfiniteSVM(ReportMixin, ClassifierMixin, CallbackSupportMixin, BaseEstimator):
     """DP mixture of large-margin classifiers by variational inference: infinite SVM (iSVM).
 
     Each component is a Gaussian over the inputs and a linear classifier; the score of a class is

@@ -54,6 +54,52 @@ def plot_states(strips: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_signal(X: Any, strips: Any, ax: Axes | None = None, names: Any = None) -> Axes:
+    """A signal, with strips of states (or labels) under it, on one axis of steps.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_steps, n_features) or (n_steps,)
+        One sequence.
+    strips : array-like of int of shape (n_steps,), or mapping of name to such
+        As for :func:`plot_states`.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; a new figure by default. The strips are in an inset below it.
+    names : array-like of str of shape (n_features,), default=None
+        For a legend.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> ax = plot_signal([0.1, 0.2, 5.0, 5.1], {"state": [0, 0, 1, 1]})
+    >>> ax.lines[0].get_ydata().tolist()
+    [0.1, 0.2, 5.0, 5.1]
+    >>> ax.child_axes[0].images[0].get_array().tolist()
+    [[0, 0, 1, 1]]
+    """
+    signal = np.asarray(X, dtype=float).reshape(len(X), -1)
+    named = strips if isinstance(strips, Mapping) else {"": strips}
+    n_steps = len(next(iter(named.values())))
+    if n_steps != len(signal):
+        raise ValueError(
+            f"the signal has {len(signal)} steps and the strips have {n_steps}; cut them to the "
+            "same steps."
+        )
+    ax = axes_or_new(ax)
+    height = 0.12 * len(named)
+    under = ax.inset_axes((0, -0.04 - height, 1, height), sharex=ax)
+    plot_states(named, under)
+    lines = ax.plot(signal, linewidth=0.9)
+    if names is not None:
+        ax.legend(lines, names, frameon=False)
+    ax.tick_params(labelbottom=False)
+    ax.set_xlim(-0.5, len(signal) - 0.5)
+    return ax
+
+
 def plot_transitions(matrix: Any, ax: Axes | None = None) -> Axes:
     """A transition matrix as an image, with the probabilities of at least a tenth written in.
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def plot_component_counts(trace: Trace, ax: Axes | None = None) -> Axes:
-    """Posterior of the number of components or states, a bar for each; the mode stands out.
+    """Posterior of the number of components, states or topics: bars, of which the mode stands out.
 
     Parameters
     ----------
     trace : Trace
-        With the quantity ``n_components`` or ``n_states``.
+        With such a number in every draw: ``n_components``, ``n_states``, ``n_topics``.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; a new figure by default.
 
@@ -36,13 +36,23 @@ def plot_component_counts(trace: Trace, ax: Axes | None = None) -> Axes:
     >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
     [0.67, 0.33]
     """
-    name = "n_states" if "n_states" in trace.names else "n_components"
+    name = size_name(trace)
     ax = axes_or_new(ax)
     numbers, times = np.unique([draw[name] for draw in trace], return_counts=True)
     colors = [ACCENT if t == times.max() else "0.75" for t in times]
     ax.bar(numbers, times / len(trace), color=colors)
     ax.set(xlabel=name.removeprefix("n_"), ylabel="posterior probability", xticks=numbers)
     return ax
+
+
+def size_name(trace: Trace) -> str:
+    """What the draws call the number of their parts."""
+    for name in trace.names:
+        if name.startswith("n_"):
+            return name
+    raise ValueError(
+        f"the draws have no number of parts, only {', '.join(trace.names)}; plot_trace draws these."
+    )
 
 
 def plot_trace(trace: Trace, name: str, ax: Axes | None = None) -> Axes:

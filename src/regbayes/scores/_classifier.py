@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
 from regbayes.data import (
+    ReportMixin,
     SequenceFeatures,
     SequenceMixin,
     Sequences,
@@ -33,7 +34,7 @@ from regbayes.scores._preprocessed import Preprocessed
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class MaxMarginScoreClassifier(SequenceMixin, ClassifierMixin, BaseEstimator):
+class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator):
     """Classify whole sequences: a score space learnt with a margin, and a classifier on it.
 
     What is not given is chosen by cross-validation inside the training data: first the model and

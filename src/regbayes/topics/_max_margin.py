@@ -54,7 +54,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         Scale of the weights: a number fixes it, a pair is a Gamma prior on ``1 / nu**2``.
     refit_C : float, default=1.0
         Weight of the margin of the refitted classifiers.
-    n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks, warm_start, checkpoint
+    n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks, warm_start,
+    checkpoint
         As in :class:`LatentDirichlet`. All chains have a say in predictions.
 
     Attributes
