@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import ViewReader, ViewRows, check_class_labels
+from regbayes.data import ReportMixin, ViewReader, ViewRows, check_class_labels
 from regbayes.harmonium import energy, learning
 from regbayes.harmonium.margins import Margin, MultiClassMargin
 from regbayes.harmonium.units import UNITS, VIEWS
@@ -106,7 +106,11 @@ def by_mini_batches(estimator: Any) -> bool:
 
 
 class BaseHarmonium(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+    ReportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    CallbackSupportMixin,
+    BaseEstimator,
 ):
     """What all harmoniums share: reading views, learning, features, reconstructions, samples."""
 

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
-from regbayes.data import Documents, check_documents
+from regbayes.data import Documents, ReportMixin, check_documents
 from regbayes.kernels.topics import make_corpus
 from regbayes.priors import AsymmetricDirichlet, Fixed, as_concentration_prior
 from regbayes.topics import gibbs
@@ -33,6 +33,7 @@ COUNT = Interval(Integral, 1, None, closed="left")
 
 class TopicModel(
     chains.SamplerMixin,
+    ReportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     CallbackSupportMixin,
