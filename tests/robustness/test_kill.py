@@ -12,7 +12,12 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 def survive(name, n_kills, seed, folder):
     command = [sys.executable, "-m", "tests.robustness.nursery", name, n_kills, seed, folder]
-    out = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+    # A child that is forked after OpenMP had threads waits for them for ever.
+    alone = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    out = subprocess.run(
+        list(map(str, command)), check=False, capture_output=True, text=True, env=alone,
+        timeout=900,
+    )  # fmt: skip
     assert out.returncode == 0, out.stderr
     return json.loads(out.stdout)
 
