@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, cg
+
+from regbayes.kernels.med import ascend
 
 
 class Discriminant(NamedTuple):
@@ -61,7 +63,7 @@ def solve(
     margin: float = 1.0,
     start: NDArray | None = None,
     tol: float = 1e-6,
-    max_iter: int = 1000,
+    max_iter: int = 5000,
 ) -> Discriminant:
     """The classifier of largest (expected) margin.
 
@@ -75,8 +77,12 @@ def solve(
         The rate of the margins' prior: no multiplier exceeds it.
     margin : float
         The largest margin that counts.
-    start : ndarray of shape (n_classes, n_features), optional
-        Weights to start from.
+    start : ndarray of shape (n_samples, n_classes), optional
+        Multipliers to start from, perhaps of another C or of other features.
+    tol : float
+        How far the loss may be above its minimum, as a share of it; certified by the dual.
+    max_iter : int
+        Sweeps over the samples at most; Newton's method does what is left then.
 
     Returns
     -------
@@ -89,38 +95,91 @@ def solve(
     (True, False)
     """
     n_samples, n_features = features.shape
+    features = np.ascontiguousarray(features)
+    multipliers = np.zeros((n_samples, n_classes))
+    if start is not None:
+        np.clip(start, 0.0, C * (1 - 1e-12), out=multipliers)
+    gram = features @ features.T if n_features > n_samples else np.empty((0, 0))
+    state = pull(multipliers, codes).T @ (gram if len(gram) else features)
+    n_sweeps = ascend(
+        np.random.default_rng(0),  # of the order of visits, not of the result
+        features,
+        gram,
+        np.ascontiguousarray(state),
+        codes,
+        float(C),
+        float(margin),
+        np.einsum("sm,sm->s", features, features),
+        multipliers,
+        tol,
+        max_iter,
+    )
+    weights = pull(multipliers, codes).T @ features
+    if n_sweeps == max_iter:
+        weights = _finish(features, codes, weights, C, margin, tol)
+        multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]
+    losses = margin_terms(features @ weights.T, codes, C, margin)[0]
+    return Discriminant(weights, multipliers, _half_square(weights) + float(losses.sum()))
+
+
+def _finish(
+    features: NDArray, codes: NDArray, weights: NDArray, C: float, margin: float, tol: float
+) -> NDArray:
+    """Newton's method on the primal, for what is left where the dual's sweeps creep.
+
+    r has a second derivative but at one point, so near the minimum a few steps are exact.
+    """
+    n_samples, n_features = features.shape
     if n_features > n_samples:
         # The weights lie in the span of the samples: turn, and leave the rest at zero.
         squares, left = np.linalg.eigh(features @ features.T)
         used = squares > 1e-12 * squares[-1]
         sizes = np.sqrt(squares[used])
         basis = (left[:, used] / sizes).T @ features
-        first = None if start is None else start @ basis.T
-        found = solve(left[:, used] * sizes, codes, n_classes, C, margin, first, tol, max_iter)
-        return found._replace(weights=found.weights @ basis)
-    shape = n_classes, n_features
+        turned = _finish(left[:, used] * sizes, codes, weights @ basis.T, C, margin, tol)
+        return turned @ basis
+    scores = features @ weights.T
+    losses, multipliers = margin_terms(scores, codes, C, margin)
+    loss = _half_square(weights) + losses.sum()
+    for _ in range(100):
+        pulled = pull(multipliers, codes).T @ features
+        dual = np.sum(margin * multipliers + np.log1p(-multipliers / C)) - _half_square(pulled)
+        if loss - dual <= tol * loss:
+            break
+        step = _newton_step(
+            features, codes, (C - multipliers) ** 2 * (multipliers > 0), pulled - weights
+        )
+        slope, along, size = np.sum((weights - pulled) * step), features @ step.T, 1.0
+        while size > 1e-10:
+            losses, multipliers = margin_terms(scores + size * along, codes, C, margin)
+            lower = _half_square(weights + size * step) + losses.sum()
+            if lower <= loss + 1e-4 * size * slope:
+                break
+            size /= 2
+        else:  # rounding is all that is left
+            break
+        weights, scores, loss = weights + size * step, scores + size * along, lower
+    return weights
 
-    def objective(flat: NDArray) -> tuple[float, NDArray]:
-        weights = flat.reshape(shape)
-        losses, multipliers = margin_terms(features @ weights.T, codes, C, margin)
-        gradient = weights - pull(multipliers, codes).T @ features
-        return float(0.5 * flat @ flat + losses.sum()), gradient.ravel()
 
-    first = np.zeros(shape) if start is None else start
-    found = minimize(
-        objective,
-        first.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": max_iter,
-            "ftol": tol * 1e-3,
-            "gtol": tol * C,
-            "maxcor": 20,
-            # The way down to |w|^2 ends at walls of slope C, where a search takes long to stop.
-            "maxls": 100,
-        },
-    )
-    weights = found.x.reshape(shape)
-    multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]
-    return Discriminant(weights, multipliers, float(found.fun))
+def _newton_step(
+    features: NDArray, codes: NDArray, curvatures: NDArray, downhill: NDArray
+) -> NDArray:
+    """The solution of Hessian x = downhill by conjugate gradients.
+
+    `curvatures` are the second derivatives of r(c u) by u: c^2 / v^2 = (c - lam)^2 where lam > 0.
+    """
+    shape = downhill.shape
+
+    def hessian(flat: NDArray) -> NDArray:
+        along = features @ flat.reshape(shape).T
+        along -= np.take_along_axis(along, codes[:, None], axis=1)
+        return flat + (pull(-curvatures * along, codes).T @ features).ravel()
+
+    n = downhill.size
+    operator = LinearOperator((n, n), matvec=hessian, dtype=float)
+    return cg(operator, downhill.ravel(), rtol=1e-8, maxiter=min(10 * n, 5000))[0].reshape(shape)
+
+
+def _half_square(weights: NDArray) -> float:
+    return float(0.5 * np.sum(weights**2))

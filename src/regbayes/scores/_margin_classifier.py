@@ -28,8 +28,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     C : float, default=10.0
         No sample weighs more than this; with 1 or less, none has any weight.
     warm_start : bool, default=False
-        Start from the weights of the last fit, if it had as many classes and features: the result
-        is the same, sooner. Useful for rising values of `C`.
+        Start from the multipliers of the last fit, if it had as many classes and samples: the
+        result is the same, sooner. Useful for rising values of `C`.
 
     Attributes
     ----------
@@ -70,14 +70,15 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         X, self.classes_, codes = check_labelled_table(self, X, y)
-        shape = len(self.classes_), X.shape[1]
         start: NDArray | None = None
-        last: NDArray = getattr(self, "coef_", np.empty(0))
-        if self.warm_start and last.shape == shape:
-            start = np.column_stack([last * np.sqrt(shape[1]), self.intercept_])
+        last: NDArray = getattr(self, "multipliers_", np.empty(0))
+        if self.warm_start and last.shape == (len(X), len(self.classes_)):
+            start = last
         with threadpool_limits(1, user_api="blas"):  # small products, and many of them
-            found = med.solve(with_constant(X), codes, shape[0], self.C, start=start, tol=1e-5)
-        self.coef_ = found.weights[:, :-1] / np.sqrt(shape[1])
+            found = med.solve(
+                with_constant(X), codes, len(self.classes_), self.C, start=start, tol=1e-5
+            )
+        self.coef_ = found.weights[:, :-1] / np.sqrt(X.shape[1])
         self.intercept_: NDArray = found.weights[:, -1]
         self.multipliers_ = found.multipliers
         return self

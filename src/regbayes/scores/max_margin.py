@@ -122,25 +122,22 @@ class Referee:
             # A class smaller than the folds is judged, in part, by classifiers that saw none of it.
             warnings.simplefilter("ignore", UserWarning)
             self.folds = list(folds.split(problem.codes, problem.codes))
-        self.weights: list[NDArray | None] = [None] * len(self.folds)
+        self.found: list[med.Discriminant | None] = [None] * len(self.folds)
 
     def judge(self, features: NDArray) -> tuple[float, NDArray]:
         """The margin loss of all samples, and minus its derivative by their features."""
         problem, total, out = self.problem, 0.0, np.empty_like(features)
         for f, (rest, fold) in enumerate(self.folds):
-            start = self.weights[f]
-            known = start is not None and start.shape[1] == features.shape[1]
-            found = med.solve(
+            last = self.found[f]
+            self.found[f] = found = med.solve(
                 features[rest],
                 problem.codes[rest],
                 problem.n_classes,
                 problem.C,
                 problem.margin,
-                start if known else None,
+                None if last is None else last.multipliers,
                 tol=1e-4,
-                max_iter=10 if known else 100,
             )
-            self.weights[f] = found.weights
             losses, multipliers = med.margin_terms(
                 features[fold] @ found.weights.T, problem.codes[fold], problem.C, problem.margin
             )
