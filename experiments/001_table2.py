@@ -102,8 +102,8 @@ def gaussian(seed, n_states, covariance="diag"):
 
 def shapes(seed, window):
     quantizer = SequenceQuantizer(
-        100, use="shapes", window=window, center=True, scale=True, standardize=False,
-        random_state=seed,
+        300, use="shapes", window=window, level=0.1, closed=True, center=True, scale=True,
+        standardize=False, random_state=seed,
     )  # fmt: skip
     return Preprocessed(quantizer, categorical(seed, 1))
 

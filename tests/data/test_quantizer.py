@@ -134,6 +134,34 @@ def test_shapes_are_the_values_about_a_step(window, offsets):
             np.testing.assert_allclose(shape.reshape(-1, 2), values - values.mean(axis=0))
 
 
+def test_shapes_of_a_contour_go_round():
+    """Where a contour starts does not matter, whatever the window."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((9, 2))
+    for window in (1, 3, 20):
+        options = {"use": "shapes", "window": window, "closed": True}
+        here, there = features([x, np.roll(x, 4, axis=0)], **options)
+        np.testing.assert_allclose(np.roll(here, 4, axis=0), there, atol=1e-12)
+    wrapped = features([x], use="shapes", window=1, closed=True)[0]
+    values = x[[8, 0, 1]]
+    np.testing.assert_allclose(wrapped[0].reshape(3, 2), values - values.mean(axis=0))
+
+
+def test_a_level_makes_flat_and_steep_bends_alike():
+    bend = np.array([0.0, 1.0, 0.0])
+    options = {"use": "shapes", "window": 1, "level": 1e-3}
+    steep, flat, noise, huge, none = (
+        features([size * bend], **options)[0][1] for size in (100.0, 1.0, 1e-9, 1e200, 0.0)
+    )
+    np.testing.assert_allclose(steep, flat, rtol=5e-3)
+    np.testing.assert_allclose(huge, steep, rtol=1e-4)
+    assert np.abs(noise).max() < 1e-5
+    assert not none.any()
+    plain = features([bend], use="shapes", window=1)[0][1]
+    size = np.sqrt(np.mean(plain**2))
+    np.testing.assert_allclose(flat, plain / (size + 1e-3))
+
+
 def test_a_shape_with_a_gap_is_not_observed():
     x = np.array([1.0, 2.0, NAN, 4.0, 5.0, 6.0])
     found = features([x], use="shapes", window=1)[0]

@@ -31,7 +31,7 @@ class SequenceQuantizer(_SequenceTransformer):
         Size of the codebook. If training has fewer distinct steps, each of them is a symbol.
     use : {"positions", "velocities", "both", "shapes"}, default="positions"
         What a step is described by: its values, its difference to the step before, both, or the
-        shape of the steps about it. See `SequenceFeatures`, also for the next three.
+        shape of the steps about it. See `SequenceFeatures`, also for the next five.
     center : bool, default=False
         Subtract its mean from every sequence: its place stops to matter.
     scale : bool, default=False
@@ -40,6 +40,10 @@ class SequenceQuantizer(_SequenceTransformer):
         level and size and only their shape counts.
     window : int, default=10
         How far a shape reaches to either side.
+    level : float, default=None
+        Divide every shape by its size plus this.
+    closed : bool, default=False
+        Sequences are contours: shapes go round.
     standardize : bool, default=True
         Divide every feature of the description by its standard deviation over all training steps,
         so that positions and velocities weigh alike. Otherwise features keep their proportions.
@@ -69,8 +73,8 @@ class SequenceQuantizer(_SequenceTransformer):
 
     Every symbol occurs in training, so a model of symbols in the same pipeline knows them all.
 
-    Of very many training steps a random part goes into k-means, 300 for each symbol but not fewer
-    than 20000: the means of more would hardly differ.
+    Of very many training steps a random part goes into k-means, 60 for each symbol but not fewer
+    than 20000: the means of more would hardly differ. Large codebooks start once, not four times.
 
     Examples
     --------
@@ -105,6 +109,8 @@ class SequenceQuantizer(_SequenceTransformer):
         center: bool = False,
         scale: bool = False,
         window: int = 10,
+        level: float | None = None,
+        closed: bool = False,
         standardize: bool = True,
         random_state: Any = None,
     ):
@@ -113,6 +119,8 @@ class SequenceQuantizer(_SequenceTransformer):
         self.center = center
         self.scale = scale
         self.window = window
+        self.level = level
+        self.closed = closed
         self.standardize = standardize
         self.random_state = random_state
 
@@ -179,7 +187,7 @@ class SequenceQuantizer(_SequenceTransformer):
 
 def _codebook(steps: NDArray, n_symbols: int, rng: np.random.RandomState) -> NDArray:
     some = steps
-    n_enough = max(20_000, 300 * n_symbols)
+    n_enough = max(20_000, 60 * n_symbols)
     if len(steps) > n_enough:
         some = steps[rng.permutation(len(steps))[:n_enough]]
     distinct, counts = _distinct(some)
@@ -189,7 +197,8 @@ def _codebook(steps: NDArray, n_symbols: int, rng: np.random.RandomState) -> NDA
         return distinct
     # Sorted and weighted, the steps are the same in whatever order the sequences come. Several
     # starts on a part of the steps find better codebooks, and sooner, than mini-batches of all.
-    kmeans = KMeans(n_symbols, n_init=4, random_state=rng)
+    # With many symbols one start is as good as the other.
+    kmeans = KMeans(n_symbols, n_init=4 if n_symbols <= 66 else 1, random_state=rng)
     with threadpool_limits(limits=1):
         centers = kmeans.fit(distinct, sample_weight=counts).cluster_centers_
     codebook = np.unique(centers, axis=0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from copy import copy
+from itertools import groupby, product
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -156,6 +157,8 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         self._seed = chains.draw_seed(self.random_state) % 2**31
         folds = self._folds(codes)
         maps, heads = list(self._maps(sequences.kind)), self._heads()
+        for one in maps:
+            one._validate_params()
         search = _Search(self, sequences.parts, labels, folds)
         best, head, accuracy = search.best(maps, heads)
         if self.learn == "always":
@@ -275,23 +278,28 @@ class _Search:
             return maps[0], heads[0], np.nan
         if len(maps) * len(heads) == 1 and self.owner.learn != "auto":
             return maps[0], heads[0], np.nan
-        table = np.array([self._accuracies(one, heads) for one in maps])
+        # Maps of one model differ in how they read its laws, and share them.
+        groups = [list(same) for _, same in groupby(maps, key=lambda one: id(one.model))]
+        table = np.concatenate([self._accuracies(group, heads) for group in groups])
         at = np.unravel_index(table.argmax(), table.shape)
         return maps[at[0]], heads[at[1]], float(table[at])
 
-    def _accuracies(self, one: Any, heads: list) -> NDArray:
-        total = np.zeros(len(heads))
+    def _accuracies(self, maps: list, heads: list) -> NDArray:
+        total = np.zeros((len(maps), len(heads)))
         for rest, fold in self.folds:
-            scores = clone(one)
-            here = scores.fit_transform([self.X[i] for i in rest], self.labels[rest])
-            there = scores.transform([self.X[i] for i in fold])
-            start = MarginClassifier(warm_start=True)  # one weight starts from the other's result
-            for i, head in enumerate(heads):
-                same = isinstance(head, MarginClassifier)
-                fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
-                    here, self.labels[rest]
-                )
-                total[i] += accuracy_score(self.labels[fold], fitted.predict(there))
+            first = clone(maps[0])
+            begun = first._begin([self.X[i] for i in rest], self.labels[rest])
+            for row, one in zip(total, maps):
+                scores = copy(first).set_params(segments=one.segments, scaling=one.scaling)
+                here = scores._scale(*begun)
+                there = scores.transform([self.X[i] for i in fold])
+                start = MarginClassifier(warm_start=True)  # from one weight's result to the next
+                for i, head in enumerate(heads):
+                    same = isinstance(head, MarginClassifier)
+                    fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
+                        here, self.labels[rest]
+                    )
+                    row[i] += accuracy_score(self.labels[fold], fitted.predict(there))
         return total / len(self.folds)
 
 

@@ -106,6 +106,10 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         return self._classes
 
     def _fit_transform(self, X: Any, y: Any, lengths: Any) -> NDArray:
+        return self._scale(*self._begin(X, y, lengths))
+
+    def _begin(self, X: Any, y: Any, lengths: Any = None) -> tuple[Any, NDArray]:
+        """Read the samples and learn the laws; gives the batch and the codes of its labels."""
         model = clone(self.model)
         batch = model.read(X, lengths, reset=True)
         self.model_ = model
@@ -114,6 +118,10 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         else:
             self._classes, codes = check_sequence_labels(batch, y)
         self.laws_ = self._learn(batch, codes)
+        return batch, codes
+
+    def _scale(self, batch: Any, codes: NDArray) -> NDArray:
+        """The scores of the samples that the laws were learnt from; their scale is remembered."""
         self._remember(batch, codes)
         raw = self._raw(batch)
         self._scaler = self._fit_scaler(raw, batch.sizes)
