@@ -68,6 +68,9 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
     random_state : int, RandomState, Generator or None
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what cross-validation has found, to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
+        "checkpoint": chains.CHECKPOINT,
     }
 
     def __init__(
@@ -121,6 +125,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         cv=3,
         random_state=None,
         n_jobs=None,
+        checkpoint=None,
     ):
         self.model = model
         self.segments = segments
@@ -133,6 +138,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         self.cv = cv
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> MaxMarginScoreClassifier:
@@ -153,10 +159,13 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         sequences = _apart(self, X, lengths)
         self.classes_, codes = check_sequence_labels(sequences.batch, y)
         labels = self.classes_[codes]
-        self._seed = chains.draw_seed(self.random_state) % 2**31
+        seed = chains.draw_seed(self.random_state, self.checkpoint)
+        self._seed = seed % 2**31
         folds = self._folds(codes)
         maps, heads = list(self._maps(sequences.kind)), self._heads()
-        search = _Search(self, sequences.parts, labels, folds)
+        watch = chains.Watch(self, checkpoint=self.checkpoint)
+        ask = watch.replay(sequences.batch, codes, seed=seed)
+        search = _Search(self, sequences.parts, labels, folds, ask)
         best, head, accuracy = search.best(maps, heads)
         if self.learn == "always":
             best = self._learnt(best)
@@ -164,6 +173,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
             found = search.best([self._learnt(best)], heads)
             if found[2] > accuracy:
                 best, head, accuracy = found
+        ask.keep()
         self.scores_ = clone(best)
         features = self.scores_.fit_transform(sequences.parts, labels)
         self.classifier_ = clone(head).fit(features, labels)
@@ -266,8 +276,8 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
 class _Search:
     """Accuracies by cross-validation; a map is fitted once for all classifiers on it."""
 
-    def __init__(self, owner: Any, X: list, labels: NDArray, folds: list) -> None:
-        self.owner, self.X, self.labels, self.folds = owner, X, labels, folds
+    def __init__(self, owner: Any, X: list, labels: NDArray, folds: list, ask: Any) -> None:
+        self.owner, self.X, self.labels, self.folds, self.ask = owner, X, labels, folds, ask
 
     def best(self, maps: list, heads: list) -> tuple[Any, Any, float]:
         """The map and the classifier of highest accuracy; the first of equals."""
@@ -280,19 +290,22 @@ class _Search:
         return maps[at[0]], heads[at[1]], float(table[at])
 
     def _accuracies(self, one: Any, heads: list) -> NDArray:
-        total = np.zeros(len(heads))
-        for rest, fold in self.folds:
+        def of_fold(f: int) -> NDArray:
+            rest, fold = self.folds[f]
             scores = clone(one)
             here = scores.fit_transform([self.X[i] for i in rest], self.labels[rest])
             there = scores.transform([self.X[i] for i in fold])
             start = MarginClassifier(warm_start=True)  # one weight starts from the other's result
-            for i, head in enumerate(heads):
+            right = []
+            for head in heads:
                 same = isinstance(head, MarginClassifier)
                 fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
                     here, self.labels[rest]
                 )
-                total[i] += accuracy_score(self.labels[fold], fitted.predict(there))
-        return total / len(self.folds)
+                right.append(accuracy_score(self.labels[fold], fitted.predict(there)))
+            return np.array(right)
+
+        return sum(self.ask(of_fold, f) for f in range(len(self.folds))) / len(self.folds)
 
 
 class _Apart(NamedTuple):
