@@ -18,17 +18,35 @@ from sklearn.exceptions import ConvergenceWarning
 
 from regbayes import _files
 from regbayes._files import DamagedFile, FileError
-from regbayes.chains import Checkpoint, CheckpointError, Watch, _checkpoint, descend, run
+from regbayes.chains import (
+    Checkpoint,
+    CheckpointError,
+    Watch,
+    _checkpoint,
+    descend,
+    minimize,
+    run,
+)
 from regbayes.chains._checkpoint import fingerprint
+from regbayes.harmonium import (
+    DiscriminativeRBM,
+    Harmonium,
+    InfiniteHarmonium,
+    InfiniteMaxMarginHarmonium,
+    MaxMarginHarmonium,
+    MaxMarginHarmoniumRegressor,
+)
 from regbayes.hmm import (
     CategoricalHMM,
     GaussianHMM,
     InfiniteHMM,
+    LargeMarginHMM,
     MarkovSwitchingMED,
     MaxMarginInfiniteHMM,
 )
 from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
 from regbayes.priors import Fixed, GammaPrior
+from regbayes.scores import FisherKernelLearning, MaxMarginScore
 from regbayes.topics import LatentDirichlet, MaxMarginTopics
 from tests.robustness.runs import DATA, SEQUENCES, flat, same
 
@@ -160,12 +178,28 @@ SAMPLERS = {
     "medlda": MaxMarginTopics(3, n_draws=5, burn_in=5, random_state=0),
     "medlda, auto": MaxMarginTopics("auto", max_topics=6, n_draws=5, burn_in=5, random_state=0),
 }
+SYMBOLS = CategoricalHMM(2, n_iter=3, random_state=0)
 ROUNDS = {
     "isvm": InfiniteSVM(max_components=3, n_init=2, max_iter=6, tol=0, random_state=0),
     "im2edm": MarkovSwitchingMED(max_states=3, n_init=2, max_iter=6, tol=0, random_state=0),
     "gaussian": GaussianHMM(3, n_init=2, n_iter=6, tol=0, random_state=0),
     "gaussian, full": GaussianHMM(2, "full", n_iter=6, tol=0, random_state=0),
     "symbols": CategoricalHMM(3, n_init=2, n_iter=6, tol=0, random_state=0),
+    "efh": Harmonium(3, max_iter=6, random_state=0),
+    "efh, lbfgs": Harmonium(3, solver="lbfgs", max_iter=6, tol=0, random_state=0),
+    "iefh, held out": InfiniteHarmonium(5, early_stopping=True, max_iter=6, random_state=0),
+    "mmh": MaxMarginHarmonium(3, dropout=0.2, max_iter=6, random_state=0),
+    "immh, lbfgs": InfiniteMaxMarginHarmonium(4, solver="lbfgs", max_iter=6, tol=0, random_state=0),
+    "immh, regression": MaxMarginHarmoniumRegressor(4, max_iter=6, random_state=0),
+    "drbm": DiscriminativeRBM(3, early_stopping=True, max_iter=6, random_state=0),
+    "mss": MaxMarginScore(SYMBOLS, n_iter=6, random_state=0),
+    "mss, one against the rest": MaxMarginScore(
+        SYMBOLS, multi_class="ovr", n_iter=6, patience=1, n_referees=1, random_state=0
+    ),
+    "mss, em": MaxMarginScore(SYMBOLS, solver="em", n_iter=6, random_state=0),
+    "lm-hmm": LargeMarginHMM(SYMBOLS, max_iter=6, tol=0),
+    "fkl": FisherKernelLearning(SYMBOLS, n_iter=12, patience=12, random_state=0),
+    "fkl, all": FisherKernelLearning(SYMBOLS, n_iter=6, validation_fraction=0, random_state=0),
 }
 ALL = SAMPLERS | ROUNDS
 
@@ -512,7 +546,7 @@ def test_a_second_ctrl_c_is_an_error_as_ever():
         clone(SAMPLERS["gisvm"]).set_params(callbacks=[Interrupt(3, times=2)]).fit(*DATA)
 
 
-@pytest.mark.parametrize("name", ["isvm", "gaussian"])
+@pytest.mark.parametrize("name", ["isvm", "gaussian", "efh", "lm-hmm"])
 def test_ctrl_c_ends_rounds(tmp_path, name):
     model = clone(ROUNDS[name]).set_params(checkpoint=tmp_path)
     stopped = clone(model).set_params(callbacks=[Interrupt(4)])
@@ -526,6 +560,58 @@ def test_ctrl_c_ends_rounds(tmp_path, name):
         warnings.simplefilter("ignore", ConvergenceWarning)
         whole = clone(ROUNDS[name]).fit(*data_of(model))
         assert same(clone(model).fit(*data_of(model)), whole)
+
+
+@pytest.mark.parametrize("name", ["mss, one against the rest", "fkl"])
+def test_ctrl_c_leaves_a_learnt_space(tmp_path, name):
+    model = clone(ROUNDS[name]).set_params(checkpoint=tmp_path)
+    stopped = clone(model).set_params(callbacks=[Interrupt(2)])
+    with pytest.warns(UserWarning, match="Ctrl-C"):
+        stopped.fit(*data_of(model))
+    assert np.isfinite(stopped.transform(data_of(model)[0])).all()
+    whole = clone(ROUNDS[name]).fit(*data_of(model))
+    assert not same(stopped, whole)
+    assert same(clone(model).fit(*data_of(model)), whole)
+
+
+def test_answers_are_not_asked_for_twice(tmp_path):
+    asked = []
+
+    def square(x):
+        asked.append(x.tolist())
+        return float(x @ x), 2 * x
+
+    def go(after=99, start=3.0):
+        watch = Watch(checkpoint=Checkpoint(tmp_path, every=1))
+        left = iter(range(after))
+        ask = watch.replay("data")
+        return minimize(
+            square, np.full(2, start), max_iter=9, tol=0.0, ask=ask,
+            look=lambda x: next(left, None) is None,
+        )  # fmt: skip
+
+    short = go(after=0)
+    n_asked = len(asked)
+    assert 1 < len(short.objective) < len(go().objective)
+    assert len(asked) > n_asked
+    n_asked, whole = len(asked), go()
+    assert len(asked) == n_asked
+    np.testing.assert_array_equal(whole.x, go().x)
+    assert len({tuple(x) for x in asked}) >= len(asked) - 1  # SciPy asks for the start again
+    with pytest.raises(CheckpointError, match="other versions of NumPy or SciPy"):
+        go(start=2.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_laws_are_learnt_once(tmp_path):
+    """A model without a seed would be another one after a crash, and the run another run."""
+    model = LargeMarginHMM(CategoricalHMM(2, n_iter=2), max_iter=4, tol=0)
+    first, second = (
+        clone(model).set_params(checkpoint=tmp_path).fit(*SEQUENCES["LargeMarginHMM"])
+        for _ in range(2)
+    )
+    assert flat(first.laws_) == flat(second.laws_)
+    assert flat(first.tilts_) == flat(second.tilts_)
 
 
 def test_a_descent_that_settled_is_returned_at_once(tmp_path):

@@ -20,17 +20,31 @@ import numpy as np
 from sklearn.base import clone
 
 from regbayes.chains import Checkpoint
-from regbayes.hmm import GaussianHMM, MarkovSwitchingMED, MaxMarginInfiniteHMM
+from regbayes.harmonium import InfiniteMaxMarginHarmonium
+from regbayes.hmm import (
+    CategoricalHMM,
+    GaussianHMM,
+    LargeMarginHMM,
+    MarkovSwitchingMED,
+    MaxMarginInfiniteHMM,
+)
 from regbayes.mixture import GibbsInfiniteSVM, InfiniteSVM
+from regbayes.scores import MaxMarginScore
+from regbayes.topics import MaxMarginTopics
 from tests.robustness.runs import DATA, SEQUENCES, flat
 
 few = {"n_draws": 12, "burn_in": 10, "n_chains": 2, "random_state": 0}
+SYMBOLS = CategoricalHMM(2, n_iter=3, random_state=0)
 MODELS = [
     GibbsInfiniteSVM(**few),
     MaxMarginInfiniteHMM(**few),
     MarkovSwitchingMED(3, n_init=2, max_iter=15, tol=0, random_state=0),
     InfiniteSVM(max_components=3, n_init=2, max_iter=15, tol=0, random_state=0),
     GaussianHMM(3, n_init=2, n_iter=20, tol=0, random_state=0),
+    MaxMarginTopics(3, **few),
+    InfiniteMaxMarginHarmonium(5, max_iter=20, early_stopping=True, random_state=0),
+    MaxMarginScore(SYMBOLS, multi_class="ovr", n_iter=10, random_state=0),
+    LargeMarginHMM(SYMBOLS, max_iter=15, tol=0),
 ]
 
 

@@ -11,6 +11,8 @@ DATA = X, np.where((X[:, 0] > 0) == (X[:, 1] % 6 > 3), "in", "out")
 _steps = [RNG.normal(size=(n, 2)) + 3 * (np.arange(n) // 5 % 2)[:, None] for n in (30, 20)]
 _labels = [np.where(x[:, 0] > 1.5, "high", "low") for x in _steps]
 _symbols = [list("aabbc" * 5), list("abcab" * 4)]
+_words = [list("ab" * n) for n in range(3, 7)] + [list("aabb" * n) for n in range(2, 6)]
+_labelled = _words, [0] * 4 + [1] * 4
 _counts = RNG.poisson(np.repeat([[3, 2, 0.2, 1], [0.2, 1, 3, 2]], 10, axis=0))
 SEQUENCES = {
     "LatentDirichlet": (_counts,),
@@ -20,6 +22,13 @@ SEQUENCES = {
     "MarkovSwitchingMED": (_steps, _labels),
     "GaussianHMM": (_steps,),
     "CategoricalHMM": (_symbols,),
+    "LargeMarginHMM": _labelled,
+    "MaxMarginScore": _labelled,
+    "FisherKernelLearning": _labelled,
+    "MaxMarginScoreClassifier": _labelled,
+    "Harmonium": (X,),
+    "InfiniteHarmonium": (X,),
+    "MaxMarginHarmoniumRegressor": (X, X[:, 0] * X[:, 1]),
 }
 
 

@@ -38,6 +38,10 @@ def test_a_few_kills(tmp_path, name):
         "MarkovSwitchingMED",
         "InfiniteSVM",
         "GaussianHMM",
+        "MaxMarginTopics",
+        "InfiniteMaxMarginHarmonium",
+        "MaxMarginScore",
+        "LargeMarginHMM",
     ],
 )
 def test_a_hundred_kills(tmp_path, name):

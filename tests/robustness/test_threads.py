@@ -40,15 +40,10 @@ CLASSIFIERS = {
     "lm-hmm": LargeMarginHMM(SYMBOLS, max_iter=3, tol=1.0),
     "mss": MaxMarginScoreClassifier(SYMBOLS, learn="never", cv=2, C=1.0, random_state=0),
 }
-WORDS = [list("ab" * n) for n in range(3, 7)] + [list("aabb" * n) for n in range(2, 6)]
-MORE = {
-    "LargeMarginHMM": (WORDS, [0] * 4 + [1] * 4),
-    "MaxMarginScoreClassifier": (WORDS, "aaaabbbb"),
-}
 
 
 def fitted(model):
-    data = (SEQUENCES | MORE).get(type(model).__name__, DATA)
+    data = SEQUENCES.get(type(model).__name__, DATA)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clone(model).fit(data[0], *map(list, data[1:])), data[0]

@@ -58,11 +58,10 @@ def paths_of(kind, problem, law, tilt, s):
 class Fixed:
     """A referee with one opinion."""
 
-    def __init__(self, problem, weights):
-        self.problem, self.weights = problem, weights
+    def __init__(self, weights):
+        self.weights = weights
 
-    def judge(self, features):
-        problem = self.problem
+    def judge(self, problem, features):
         scores = features @ self.weights.T
         losses, multipliers = med.margin_terms(scores, problem.codes, problem.C, problem.margin)
         return losses.sum(), med.pull(multipliers, problem.codes) @ self.weights
@@ -120,14 +119,14 @@ def test_slope_is_that_of_differences(kind, scaling, n_laws, segments, codes):
     view = max_margin.look(problem, space)
     rng = np.random.default_rng(0)
     shape = problem.n_classes, view.features.shape[1]
-    referee = Fixed(problem, rng.standard_normal(shape))
+    referee = Fixed(rng.standard_normal(shape))
     loss, slope = max_margin.loss_and_slope(problem, space, referee)
     assert loss > 1
     assert slope.shape == space.tilts.shape
 
     def at(direction, step):
         tilts = space.tilts + step * direction
-        return referee.judge(with_tilts(problem, laws, tilts, view.scaler))[0]
+        return referee.judge(problem, with_tilts(problem, laws, tilts, view.scaler))[0]
 
     np.testing.assert_allclose(at(0.0, 0.0), loss, rtol=1e-12)
     every = np.eye(space.tilts.size).reshape(-1, *space.tilts.shape)
@@ -147,8 +146,8 @@ def test_referees_did_not_see_the_samples_that_they_judge():
     problem, _ = make_problem()
     problem = replace(problem, codes=codes, n_classes=3)
     features = max_margin.with_constant(rng.standard_normal((24, 4)))
-    referee = max_margin.Referee(problem, 4, seed=3)
-    loss, pull = referee.judge(features)
+    referee = max_margin.Referee.of(problem, 4, seed=3)
+    loss, pull = referee.judge(problem, features)
     judged = np.concatenate([fold for _, fold in referee.folds])
     assert sorted(judged) == list(range(24))
     total = 0.0
@@ -165,8 +164,8 @@ def test_referees_did_not_see_the_samples_that_they_judge():
 
     moved = features.copy()
     moved[referee.folds[1][1]] += 10.0
-    again = max_margin.Referee(problem, 4, seed=3)
-    again.judge(moved)
+    again = max_margin.Referee.of(problem, 4, seed=3)
+    again.judge(problem, moved)
     np.testing.assert_array_equal(again.found[1].weights, referee.found[1].weights)
     assert not np.array_equal(again.found[0].weights, referee.found[0].weights)
 
@@ -176,17 +175,18 @@ def test_referees_start_from_their_last_opinion():
     codes = np.arange(40) % 2
     problem = replace(make_problem()[0], codes=codes)
     features = max_margin.with_constant(rng.standard_normal((40, 6)) + codes[:, None])
-    referee = max_margin.Referee(problem, 2, seed=0)
-    first = referee.judge(features)[0]
+    referee = max_margin.Referee.of(problem, 2, seed=0)
+    first = referee.judge(problem, features)[0]
     before = [found.weights.copy() for found in referee.found]
     for _ in range(3):  # where it is, there is little to gain
-        again = referee.judge(features)[0]
+        again = referee.judge(problem, features)[0]
     np.testing.assert_allclose(again, first, rtol=1e-2)
     for old, new in zip(before, referee.found):
         np.testing.assert_allclose(old, new.weights, atol=0.02)
     fewer = features[:, 1:]  # a feature no longer varies: the multipliers are a start all the same
-    cold = max_margin.Referee(problem, 2, seed=0)
-    np.testing.assert_allclose(referee.judge(fewer)[0], cold.judge(fewer)[0], rtol=1e-2)
+    cold = max_margin.Referee.of(problem, 2, seed=0)
+    again, alone = referee.judge(problem, fewer)[0], cold.judge(problem, fewer)[0]
+    np.testing.assert_allclose(again, alone, rtol=1e-2)
 
 
 @pytest.mark.filterwarnings("error")
@@ -194,14 +194,22 @@ def test_a_class_may_be_smaller_than_the_folds():
     problem = replace(make_problem()[0], codes=np.array([0] * 5 + [1]), n_classes=2)
     features = max_margin.with_constant(np.random.default_rng(0).standard_normal((6, 3)))
     for n_folds in (2, 4, 50):
-        referee = max_margin.Referee(problem, n_folds, seed=0)
+        referee = max_margin.Referee.of(problem, n_folds, seed=0)
         assert len(referee.folds) == min(n_folds, 5)
-        loss, pull = referee.judge(features)
+        loss, pull = referee.judge(problem, features)
         assert np.isfinite(loss)
         assert np.isfinite(pull).all()
 
 
 # -------------------------------------------------------------------------------------- descent
+
+
+def descend(problem, space, n_iter, rate, n_folds, n_referees, patience):
+    """Rounds until it is done."""
+    here = max_margin.Descent.of(problem, space, n_folds, np.arange(n_referees))
+    for _ in range(n_iter):
+        here = max_margin.descend(problem, rate, patience, here)
+    return here
 
 
 def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
@@ -217,13 +225,12 @@ def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
         return 100.0 - len(seen), slope
 
     monkeypatch.setattr(max_margin, "loss_and_slope", judge)
-    rng = np.random.default_rng(0)
-    found, losses = max_margin.descend(problem, space, 15, 0.05, 2, 3, 5, rng)
+    found = descend(problem, space, 15, 0.05, 2, 3, 5)
     mean = 0.0
     for t in range(1, 16):
         mean += max(0.1, 1 / t) * (-0.05 * t - mean)
-    np.testing.assert_allclose(found.tilts, mean * np.sign(slope), atol=1e-12)
-    assert losses.tolist() == list(range(99, 84, -1))
+    np.testing.assert_allclose(found.mean, mean * np.sign(slope), atol=1e-12)
+    assert list(found.losses) == list(range(99, 84, -1))
     assert len(set(map(id, seen))) == 3  # they take turns
     assert [id(r) for r in seen[:3]] == [id(r) for r in seen[3:6]]
     assert not space.tilts.any()  # what was given is as it was
@@ -241,14 +248,10 @@ def test_descent_ends_when_the_loss_has_not_fallen(monkeypatch, n_referees, pati
         return trace[-1], np.ones_like(space.tilts)
 
     monkeypatch.setattr(max_margin, "loss_and_slope", judge)
-    rng = np.random.default_rng(0)
-    given = problem, space, 100, 0.05, 2, n_referees, patience, rng
-    _, losses = max_margin.descend(*given)
+    found = descend(problem, space, 100, 0.05, 2, n_referees, patience)
     # The mean over the referees is the lowest when all of them have seen the bottom.
-    assert len(losses) == falling + n_referees - 1 + patience
-    trace.clear()
-    _, losses = max_margin.descend(*given, tell=lambda: len(trace) == 4)
-    assert len(losses) == 4
+    assert found.done
+    assert len(found.losses) == len(trace) == falling + n_referees - 1 + patience
 
 
 # ------------------------------------------------------------------------------------------- EM

@@ -1,9 +1,11 @@
-"""The loops: sampling in threads, variational rounds; their progress, checkpoints and draws."""
+"""The loops: sampling in threads, rounds that descend; their progress, checkpoints and draws."""
 
 from regbayes.chains._checkpoint import CHECKPOINT, Checkpoint, CheckpointError
-from regbayes.chains._descend import Descent, backtrack, descend
+from regbayes.chains._descend import Descent, backtrack, descend, descend_each
 from regbayes.chains._diagnose import Diagnosis, Quantity, SamplerMixin, diagnose, r_hat
+from regbayes.chains._minimize import Minimum, minimize
 from regbayes.chains._progress import Watch, watched
+from regbayes.chains._replay import Replay
 from regbayes.chains._run import draw_seed, run, run_for, streams
 from regbayes.chains._trace import Trace
 
@@ -13,14 +15,18 @@ __all__ = [
     "CheckpointError",
     "Descent",
     "Diagnosis",
+    "Minimum",
     "Quantity",
+    "Replay",
     "SamplerMixin",
     "Trace",
     "Watch",
     "backtrack",
     "descend",
+    "descend_each",
     "diagnose",
     "draw_seed",
+    "minimize",
     "r_hat",
     "run",
     "run_for",

@@ -1,7 +1,7 @@
 """The only loops of the variational methods: rounds that lower an objective, steps that do."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ def descend(
     finish: Step = lambda rng, state: state,
     max_iter: int = 100,
     tol: float = 1e-5,
+    settled: Callable[[State], bool] | None = None,
     n_init: int = 1,
     random_state: Any = None,
     watch: Watch | None = None,
@@ -47,6 +48,8 @@ def descend(
         Applied to the last state.
     max_iter : int
         At most this many rounds; a warning says so when they were too few.
+    settled : callable(state) -> bool, optional
+        When to end, in the place of `tol`, for methods whose objective may rise.
     watch : Watch, optional
         Where progress is told and checkpoints are kept; a callback that answers True ends its
         start early.
@@ -70,6 +73,62 @@ def descend(
     (True, True)
     """
     watch = Watch() if watch is None else watch
+    found: list[Descent[State]] = []
+    for descent in descend_each(
+        lambda rng, index: init(rng),
+        step,
+        objective,
+        n_init,
+        finish=finish,
+        max_iter=max_iter,
+        tol=tol,
+        settled=settled,
+        random_state=random_state,
+        watch=watch,
+    ):
+        found.append(descent)
+        if watch.stopped:
+            break
+    best = min(found, key=lambda descent: descent.objective[-1])
+    if not best.converged and advice is not None and not watch.stopped:
+        warnings.warn(
+            f"the objective still falls after max_iter={max_iter} rounds; {advice}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return best
+
+
+def descend_each(
+    init: Callable[[np.random.Generator, int], State],
+    step: Step,
+    objective: Callable[[State], float],
+    n: int,
+    *,
+    finish: Step = lambda rng, state: state,
+    max_iter: int = 100,
+    tol: float = 1e-5,
+    settled: Callable[[State], bool] | None = None,
+    random_state: Any = None,
+    watch: Watch | None = None,
+) -> Iterator[Descent[State]]:
+    """Descents one after the other, each with a stream and a checkpoint of its own.
+
+    Parameters
+    ----------
+    init : callable(rng, index) -> state
+        Where descent number `index` of `n` begins.
+    step, objective, finish, max_iter, tol, settled, random_state, watch
+        As in :func:`descend`.
+
+    Examples
+    --------
+    >>> found = descend_each(
+    ...     lambda rng, index: 8.0 * index, lambda rng, x: x / 2, lambda x: x**2, 2, max_iter=3)
+    >>> [descent.state for descent in found]
+    [0.0, 1.0]
+    """
+    watch = Watch() if watch is None else watch
     seed = draw_seed(random_state, watch.checkpoint)
     logbook = watch.logbook(step, seed)
 
@@ -80,39 +139,32 @@ def descend(
             return here.state
         with watch.chain(index, max_iter - (0 if here is None else here.n_done)) as tell:
             if here is None:
-                first = init(rng)
+                first = init(rng, index)
                 here = Progress((first, [objective(first)]), rng, 0, max_iter)
             state, trace = here.state
-            settled = stopped = False
-            while here.n_done < max_iter and not (settled or stopped):
+            done = stopped = False
+            while here.n_done < max_iter and not (done or stopped):
                 state = step(here.rng, state)
                 trace.append(objective(state))
                 here.state, here.n_done = (state, trace), here.n_done + 1
-                settled = bool(trace[-2] - trace[-1] <= tol * abs(trace[-1]))
+                if settled is None:
+                    done = bool(trace[-2] - trace[-1] <= tol * abs(trace[-1]))
+                else:
+                    done = settled(state)
                 stopped = tell(lambda: {"objective": trace[-1]})
-                if page is not None and not settled:
+                if page is not None and not done:
                     page.keep(here, at_once=stopped)
             state = finish(here.rng, state)
             by_callback = stopped and not watch.stopped
             objectives = np.array([*trace[:-1], objective(state)])
-            result = Descent(state, objectives, settled or by_callback)
-        if page is not None and (settled or here.n_done == max_iter):
+            result = Descent(state, objectives, done or by_callback)
+        if page is not None and (done or here.n_done == max_iter):
             here.state = result
             page.keep(here, at_once=True)
         return result
 
-    found: list[Descent[State]] = []
-    for index, rng in enumerate(streams(seed, n_init)):
-        if not (found and watch.stopped):
-            found.append(start(index, rng))
-    best = min(found, key=lambda descent: descent.objective[-1])
-    if not best.converged and advice is not None and not watch.stopped:
-        warnings.warn(
-            f"the objective still falls after max_iter={max_iter} rounds; {advice}.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return best
+    for index, rng in enumerate(streams(seed, n)):
+        yield start(index, rng)
 
 
 def backtrack(

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from sklearn.callback import AutoPropagatedCallback
 
 from regbayes.chains._checkpoint import Logbook, as_checkpoint, identify
+from regbayes.chains._replay import Replay
 
 Look = Callable[[], Mapping[str, Any]]
 
@@ -46,6 +48,11 @@ class Watch:
         if self.checkpoint is None:
             return None
         return Logbook(self.checkpoint, identify(self._estimator, step, seed))
+
+    def replay(self, *data: Any, seed: int = 0) -> Replay:
+        """For a fit to `data` whose loop is not ours: calls that are kept as those of chain 0."""
+        logbook = self.logbook(partial(Replay, data), seed)
+        return Replay(None if logbook is None else logbook.open(0))
 
     @contextmanager
     def chain(self, index: int, n_sweeps: int) -> Iterator[Callable[..., bool]]:

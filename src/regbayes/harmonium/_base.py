@@ -52,6 +52,7 @@ COMMON: dict[str, list] = {
     "random_state": ["random_state", np.random.Generator],
     "verbose": ["verbose"],
     "callbacks": [list, tuple, None],
+    "checkpoint": chains.CHECKPOINT,
 }
 INFINITE: dict[str, list] = {
     "max_features": [COUNT],
@@ -76,20 +77,19 @@ def make_settings(estimator: Any, n_rows: int) -> learning.Settings:
         input_dropout=getattr(estimator, "input_dropout", 0.0),
         weight_decay=estimator.weight_decay,
         hide_views=0.2 if getattr(estimator, "missing", "error") == "infer" else 0.0,
-        tol=getattr(estimator, "tol", 0.0),
+        tol=None if adam else estimator.tol,
+        patience=estimator.n_iter_no_change,
     )
 
 
-def hold_out(
-    n: int, labels: NDArray | None, share: float, rng: np.random.Generator
-) -> list[NDArray]:
+def hold_out(n: int, labels: NDArray | None, share: float, seed: int) -> list[NDArray]:
     """Rows to learn from and rows held out, by class if there are labels."""
     try:
         return train_test_split(
             np.arange(n),
             test_size=share,
             stratify=labels,
-            random_state=int(rng.integers(2**31)),
+            random_state=int(chains.streams(seed, 2)[1].integers(2**31)),
         )
     except ValueError as error:
         raise ValueError(
@@ -124,7 +124,6 @@ class BaseHarmonium(
             return self._reader.read(self, X)
         reader, rows = ViewReader.learn(self, X, self.visible, self.missing)
         self._reader: ViewReader = reader
-        self._rng = chains.streams(self.random_state, 1)[0]
         return rows
 
     def _make_model(self, margin: Margin | None) -> energy.Model:
@@ -133,27 +132,27 @@ class BaseHarmonium(
 
     def _learn(self, rows: ViewRows, margin: Margin | None, target: NDArray | None) -> Any:
         self._model = self._make_model(margin)
+        seed = chains.draw_seed(self.random_state, self.checkpoint)
         learnt_from, held_out, taught = rows, None, target
         if self.early_stopping:
             labels = target if isinstance(margin, MultiClassMargin) else None
-            ours, theirs = hold_out(rows.n, labels, self.validation_fraction, self._rng)
+            ours, theirs = hold_out(rows.n, labels, self.validation_fraction, seed)
             learnt_from = rows.take(ours)
             if target is not None:
                 taught = target[ours]
             held_out = rows.take(theirs), None if target is None else target[theirs]
+        task = learning.Lesson(
+            self._model,
+            make_settings(self, learnt_from.n),
+            learnt_from,
+            taught,
+            self._width,
+            self.solver,
+            held_out,
+        )
         with chains.watched(self, 1) as watch:
-            learnt = learning.learn(
-                self._model,
-                make_settings(self, learnt_from.n),
-                learnt_from,
-                taught,
-                self._width,
-                self._rng,
-                solver=self.solver,
-                held_out=held_out,
-                patience=self.n_iter_no_change,
-                watch=watch,
-            )
+            learnt = learning.learn(task, seed, watch)
+        self._rng = chains.streams(seed, 3)[2]  # for partial_fit
         self._state = learnt.state
         self.objective_ = learnt.objective
         self.n_iter_ = len(learnt.objective) - 1
@@ -168,6 +167,7 @@ class BaseHarmonium(
         self._model = self._make_model(margin)
         settings = make_settings(self, rows.n)
         if first:
+            self._rng = chains.streams(self.random_state, 1)[0]
             self._state = learning.init(
                 self._model, settings, rows, self._width, np.float32, self._rng
             )

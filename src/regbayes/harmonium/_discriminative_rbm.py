@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from regbayes import chains
 from regbayes.data import ViewReader, check_class_labels
-from regbayes.harmonium import discriminative
+from regbayes.harmonium import discriminative, learning
 from regbayes.harmonium._base import COMMON, COUNT, NOT_NEGATIVE, hold_out, make_settings
 from regbayes.harmonium.units import VIEWS
 
@@ -47,6 +47,8 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
     verbose : bool or int, default=False
         Show a progress bar.
     callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        As in :class:`Harmonium`.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
             for name in (
                 "visible", "max_iter", "batch_size", "learning_rate", "weight_decay",
                 "early_stopping", "validation_fraction", "n_iter_no_change", "random_state",
-                "verbose", "callbacks",
+                "verbose", "callbacks", "checkpoint",
             )
         },
     }  # fmt: skip
@@ -101,6 +103,7 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.n_units = n_units
         self.generative = generative
@@ -115,6 +118,7 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -138,27 +142,25 @@ class DiscriminativeRBM(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
                 "DiscriminativeRBM reads one table.\nTo mend it: put the views side by side, or "
                 "take MaxMarginHarmonium."
             )
-        rng = chains.streams(self.random_state, 1)[0]
+        seed = chains.draw_seed(self.random_state, self.checkpoint)
         (x,), taught, held_out = rows.arrays, labels, None
         if self.early_stopping:
-            ours, theirs = hold_out(rows.n, labels, self.validation_fraction, rng)
+            ours, theirs = hold_out(rows.n, labels, self.validation_fraction, seed)
             held_out = x[theirs], labels[theirs]
             x, taught = x[ours], labels[ours]
+        task = discriminative.Lesson(
+            VIEWS[self._reader.kinds[0]],
+            make_settings(self, len(taught)),
+            x,
+            rows.usual[0],
+            taught,
+            len(self.classes_),
+            self.n_units,
+            float(self.generative),
+            held_out,
+        )
         with chains.watched(self, 1) as watch:
-            learnt = discriminative.learn(
-                VIEWS[self._reader.kinds[0]],
-                make_settings(self, len(taught)),
-                x,
-                rows.usual[0],
-                taught,
-                len(self.classes_),
-                self.n_units,
-                float(self.generative),
-                rng,
-                held_out=held_out,
-                patience=self.n_iter_no_change,
-                watch=watch,
-            )
+            learnt = learning.learn(task, seed, watch)
         params = learnt.state.params
         self._params = params.like([array.astype(np.float64) for array in params])
         self.n_iter_ = len(learnt.objective) - 1

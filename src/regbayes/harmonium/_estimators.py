@@ -74,6 +74,9 @@ class Harmonium(FeatureLearner):
     verbose : bool or int, default=False
         Show a progress bar.
     callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which `fit` keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -132,6 +135,7 @@ class Harmonium(FeatureLearner):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.n_units = n_units
         self.units = units
@@ -151,6 +155,7 @@ class Harmonium(FeatureLearner):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
 
 class InfiniteHarmonium(FeatureLearner):
@@ -171,7 +176,7 @@ class InfiniteHarmonium(FeatureLearner):
         As in :class:`Harmonium`.
     learn_variance, missing, early_stopping, validation_fraction, n_iter_no_change, tol
         As in :class:`Harmonium`.
-    random_state, verbose, callbacks
+    random_state, verbose, callbacks, checkpoint
         As in :class:`Harmonium`.
 
     Attributes
@@ -222,6 +227,7 @@ class InfiniteHarmonium(FeatureLearner):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.max_features = max_features
         self.alpha = alpha
@@ -243,6 +249,7 @@ class InfiniteHarmonium(FeatureLearner):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
 
 class MaxMarginHarmonium(FeatureClassifier):
@@ -266,7 +273,7 @@ class MaxMarginHarmonium(FeatureClassifier):
         As in :class:`Harmonium`.
     learn_variance, missing, early_stopping, validation_fraction, n_iter_no_change, tol
         As in :class:`Harmonium`; `early_stopping` looks at the share of wrong labels.
-    random_state, verbose, callbacks
+    random_state, verbose, callbacks, checkpoint
         As in :class:`Harmonium`.
 
     Attributes
@@ -321,6 +328,7 @@ class MaxMarginHarmonium(FeatureClassifier):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.n_units = n_units
         self.C = C
@@ -343,6 +351,7 @@ class MaxMarginHarmonium(FeatureClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
 
 class InfiniteMaxMarginHarmonium(FeatureClassifier):
@@ -369,7 +378,7 @@ class InfiniteMaxMarginHarmonium(FeatureClassifier):
         As in :class:`Harmonium`.
     learn_variance, missing, early_stopping, validation_fraction, n_iter_no_change, tol
         As in :class:`Harmonium`; `early_stopping` looks at the share of wrong labels.
-    random_state, verbose, callbacks
+    random_state, verbose, callbacks, checkpoint
         As in :class:`Harmonium`.
 
     Attributes
@@ -436,6 +445,7 @@ class InfiniteMaxMarginHarmonium(FeatureClassifier):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.max_features = max_features
         self.alpha = alpha
@@ -460,6 +470,7 @@ class InfiniteMaxMarginHarmonium(FeatureClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
 
 class MaxMarginHarmoniumRegressor(RegressorMixin, BaseHarmonium):
@@ -486,7 +497,7 @@ class MaxMarginHarmoniumRegressor(RegressorMixin, BaseHarmonium):
         As in :class:`Harmonium`.
     learn_variance, missing, early_stopping, validation_fraction, n_iter_no_change, tol
         As in :class:`Harmonium`; `early_stopping` looks at the mean loss.
-    random_state, verbose, callbacks
+    random_state, verbose, callbacks, checkpoint
         As in :class:`Harmonium`.
 
     Attributes
@@ -536,6 +547,7 @@ class MaxMarginHarmoniumRegressor(RegressorMixin, BaseHarmonium):
         random_state=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         self.max_features = max_features
         self.alpha = alpha
@@ -560,6 +572,7 @@ class MaxMarginHarmoniumRegressor(RegressorMixin, BaseHarmonium):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

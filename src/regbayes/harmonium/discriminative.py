@@ -10,18 +10,17 @@ it to the conditional likelihood.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from regbayes.chains import Watch
 from regbayes.data import ViewRows
 from regbayes.harmonium import energy, learning
 from regbayes.harmonium.energy import Array, Batch, Model, Parameters
-from regbayes.harmonium.learning import CHUNK, Learnt, Settings, State
+from regbayes.harmonium.learning import CHUNK, Settings, State
 from regbayes.harmonium.units import BinaryUnits, CountView, View, sigmoid
 
 
@@ -61,64 +60,61 @@ def gradient(model: Model, params: Parameters, x: Any, y: NDArray, generative: f
     return params.like([a + params.beta.dtype.type(generative) * b for a, b in zip(slope, joint)])
 
 
-def learn(
-    view: View,
-    settings: Settings,
-    x: Any,
-    usual: Array,
-    y: NDArray,
-    n_classes: int,
-    n_units: int,
-    generative: float,
-    rng: np.random.Generator,
-    *,
-    held_out: tuple[Any, NDArray] | None = None,
-    patience: int = 10,
-    watch: Watch | None = None,
-) -> Learnt:
-    """Epochs of Adam."""
-    model = Model((view, CountView()), BinaryUnits())
-    labels = np.eye(n_classes, dtype=np.float32)[y]
-    rows = ViewRows(
-        (x, labels),
-        (None, np.ones(len(y), np.float32)),
-        (False, False),
-        (usual, labels.mean(axis=0)),
-        len(y),
-    )
-    state = learning.init(model, settings, rows, n_units, np.float32, rng)
-    some = np.sort(rng.permutation(len(y))[:200])
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Labels of rows, to be told from their inputs: a task of :func:`learning.learn`."""
 
-    def step(state: State, rate: Callable[[float], float]) -> State:
-        moments, order = state.moments, rng.permutation(len(y))
-        for start in range(0, len(y), settings.batch_size):
+    view: View
+    settings: Settings
+    x: Any
+    usual: Array
+    y: NDArray
+    n_classes: int
+    n_units: int
+    generative: float
+    held_out: tuple[Any, NDArray] | None = None
+
+    @property
+    def model(self) -> Model:
+        return Model((self.view, CountView()), BinaryUnits())
+
+    def start(self, rng: np.random.Generator) -> tuple[State, NDArray]:
+        n = len(self.y)
+        labels = np.eye(self.n_classes, dtype=np.float32)[self.y]
+        rows = ViewRows(
+            (self.x, labels),
+            (None, np.ones(n, np.float32)),
+            (False, False),
+            (self.usual, labels.mean(axis=0)),
+            n,
+        )
+        state = learning.init(self.model, self.settings, rows, self.n_units, np.float32, rng)
+        return state, np.sort(rng.permutation(n)[:200])
+
+    def epoch(
+        self, rng: np.random.Generator, state: State, rate: Callable[[float], float]
+    ) -> State:
+        """One pass of Adam over all rows in random order."""
+        settings, n, moments = self.settings, len(self.y), state.moments
+        order = rng.permutation(n)
+        for start in range(0, n, settings.batch_size):
             chosen = order[start : start + settings.batch_size]
-            slope = gradient(model, state.params, x[chosen], y[chosen], generative)
-            length = settings.learning_rate * rate(start / len(y))
+            x, y = self.x[chosen], self.y[chosen]
+            slope = gradient(self.model, state.params, x, y, self.generative)
+            length = settings.learning_rate * rate(start / n)
             decay = settings.weight_decay
             moments = moments.step(state.params, slope, length, decay, (1.0, 1.0))
         return replace(state, moments=moments)
 
-    def measure(state: State) -> float:
-        return float(
-            -log_conditional(state.params, x[some])[0][np.arange(len(some)), y[some]].mean()
-        )
+    def measure(self, state: State, shown: NDArray) -> float:
+        log_p, _ = log_conditional(state.params, self.x[shown])
+        return float(-log_p[np.arange(len(shown)), self.y[shown]].mean())
 
-    def validate(state: State) -> float:
-        assert held_out is not None
-        return float(
-            np.mean(log_posteriors(state.params, held_out[0]).argmax(axis=1) != held_out[1])
-        )
-
-    return learning.run_epochs(
-        state,
-        step,
-        measure,
-        max_iter=settings.max_iter,
-        validate=None if held_out is None else validate,
-        patience=patience,
-        watch=watch,
-    )
+    def validate(self, state: State) -> float | None:
+        if self.held_out is None:
+            return None
+        x, y = self.held_out
+        return float(np.mean(log_posteriors(state.params, x).argmax(axis=1) != y))
 
 
 def log_posteriors(params: Parameters, x: Any) -> Array:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
+from regbayes import chains
 from regbayes.chains import Watch
 from regbayes.data import ViewRows
 from regbayes.harmonium import energy
@@ -28,6 +29,7 @@ from regbayes.priors import BetaBernoulli, IndianBuffet
 Prior = IndianBuffet | BetaBernoulli
 _DTYPES = {"adam": np.float32, "lbfgs": np.float64}
 CHUNK = 512  # rows that are reconstructed at once: no view is dense beyond them
+LOG_VARIANCE_BOUND = 10.0
 ROUNDS = 5  # of the sticks' update, which is a slow fixed point
 
 
@@ -43,7 +45,8 @@ class Settings:
     input_dropout: float = 0.0
     weight_decay: float = 0.0
     hide_views: float = 0.0  # share of rows that learn without one of their views
-    tol: float = 1e-4
+    tol: float | None = None  # change of the objective, relative, at which to stop
+    patience: int = 10  # epochs without progress on the rows held out
 
 
 @dataclass(frozen=True)
@@ -105,80 +108,119 @@ class Learnt(NamedTuple):
     converged: bool
 
 
-def learn(
-    model: Model,
-    settings: Settings,
-    rows: ViewRows,
-    target: NDArray | None,
-    n_features: int,
-    rng: np.random.Generator,
-    *,
-    solver: str = "adam",
-    held_out: tuple[ViewRows, NDArray | None] | None = None,
-    patience: int = 10,
-    watch: Watch | None = None,
-) -> Learnt:
-    """Epochs or rounds until they are done, settle, or a validation share says that it is enough.
+@dataclass(frozen=True)
+class Course:
+    """Where learning stands: all that the next epoch or round depends on."""
+
+    state: State
+    shown: NDArray  # the rows on which the objective is measured
+    value: float  # of the objective
+    change: float = np.inf  # of it, by the last epoch
+    n_done: int = 0
+    best: State | None = None  # by the rows held out
+    losses: tuple[float, ...] = ()  # on them, after every epoch
+
+
+class Task(Protocol):
+    """What to learn from which rows: a record, so that a checkpoint knows it again."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    def start(self, rng: np.random.Generator) -> tuple[State, NDArray]:
+        """The first state, and the rows to measure the objective on."""
+
+    def epoch(
+        self, rng: np.random.Generator, state: State, rate: Callable[[float], float]
+    ) -> State:
+        """One pass; `rate` tells how the step falls from 1 to 0 by the share of it done."""
+
+    def measure(self, state: State, shown: NDArray) -> float:
+        """The objective."""
+
+    def validate(self, state: State) -> float | None:
+        """The loss on the rows held out, if there are any."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Features of rows, and with a margin what they say about the target."""
+
+    model: Model
+    settings: Settings
+    rows: ViewRows
+    target: NDArray | None
+    n_features: int
+    solver: str = "adam"
+    held_out: tuple[ViewRows, NDArray | None] | None = None
+
+    def start(self, rng: np.random.Generator) -> tuple[State, NDArray]:
+        n, dtype = self.rows.n, _DTYPES[self.solver]
+        state = init(self.model, self.settings, self.rows, self.n_features, dtype, rng)
+        some = np.sort(rng.permutation(n)[:200]) if self.solver == "adam" else np.arange(n)
+        return state, some
+
+    def epoch(
+        self, rng: np.random.Generator, state: State, rate: Callable[[float], float]
+    ) -> State:
+        what = self.model, self.settings, state, self.rows, self.target, rng
+        state = epoch(*what, rate) if self.solver == "adam" else quasi_newton(*what)
+        return update_sticks(self.settings.prior, state)
+
+    def measure(self, state: State, shown: NDArray) -> float:
+        return _measure(self.model, self.settings, state, self.rows, self.target, shown)
+
+    def validate(self, state: State) -> float | None:
+        if self.held_out is None:
+            return None
+        return validation_loss(self.model, state, *self.held_out)
+
+
+def learn(task: Task, seed: int, watch: Watch | None = None) -> Learnt:
+    """Epochs or rounds until they are done, settle, or the rows held out say that it is enough.
 
     Adam's steps shorten to nothing over the epochs. With rows held out the best epoch is kept.
     """
-    state = init(model, settings, rows, n_features, _DTYPES[solver], rng)
-    shown = np.sort(rng.permutation(rows.n)[:200]) if solver == "adam" else np.arange(rows.n)
+    settings = task.settings
 
-    def step(state: State, rate: Callable[[float], float]) -> State:
-        if solver == "adam":
-            state = epoch(model, settings, state, rows, target, rng, rate)
-        else:
-            state = quasi_newton(model, settings, state, rows, target, rng)
-        return update_sticks(settings.prior, state)
+    def begin(rng: np.random.Generator) -> Course:
+        state, shown = task.start(rng)
+        return Course(state, shown, task.measure(state, shown))
 
-    def validate(state: State) -> float:
-        assert held_out is not None
-        return validation_loss(model, state, *held_out)
-
-    return run_epochs(
-        state,
-        step,
-        lambda state: _measure(model, settings, state, rows, target, shown),
+    found = chains.descend(
+        begin,
+        partial(advance, task),
+        lambda course: course.value,
+        settled=partial(is_enough, settings),
         max_iter=settings.max_iter,
-        tol=settings.tol if solver == "lbfgs" else None,
-        validate=None
-        if held_out is None
-        else lambda state: validation_loss(model, state, *held_out),
-        patience=patience,
+        random_state=seed,
         watch=watch,
+        advice=None,
     )
+    course = found.state
+    best = course.state if course.best is None else course.best
+    return Learnt(best, found.objective, np.array(course.losses), found.converged)
 
 
-def run_epochs(
-    state: State,
-    step: Callable[[State, Callable[[float], float]], State],
-    measure: Callable[[State], float],
-    *,
-    max_iter: int,
-    tol: float | None = None,
-    validate: Callable[[State], float] | None = None,
-    patience: int = 10,
-    watch: Watch | None = None,
-) -> Learnt:
-    """The loop: `step` is told how the rate falls from 1 to 0 by the share of the epoch done."""
-    watch = Watch() if watch is None else watch
-    trace, losses = [measure(state)], []
-    best, converged = state, False
-    with watch.chain(0, max_iter) as tell:
-        for done in range(max_iter):
-            state = step(state, partial(_rate_left, done, max_iter))
-            trace.append(measure(state))
-            if tol is not None:
-                converged = abs(trace[-2] - trace[-1]) <= tol * abs(trace[-1])
-            if validate is not None:
-                losses.append(validate(state))
-                if losses[-1] <= min(losses):
-                    best = _copy(state)
-                converged = converged or len(losses) - int(np.argmin(losses)) > patience
-            if tell() or converged:
-                break
-    return Learnt(state if validate is None else best, np.array(trace), np.array(losses), converged)
+def advance(task: Task, rng: np.random.Generator, course: Course) -> Course:
+    """One epoch or round, and what came of it."""
+    rate = partial(_rate_left, course.n_done, task.settings.max_iter)
+    state = task.epoch(rng, course.state, rate)
+    value, loss = task.measure(state, course.shown), task.validate(state)
+    best, losses = course.best, course.losses
+    if loss is not None:
+        losses = (*losses, loss)
+        best = _copy(state) if loss <= min(losses) else best
+    change, n_done = abs(course.value - value), course.n_done + 1
+    return Course(state, course.shown, value, change, n_done, best, losses)
+
+
+def is_enough(settings: Settings, course: Course) -> bool:
+    """Whether the objective has settled, or the rows held out have not gained for long."""
+    if settings.tol is not None and course.change <= settings.tol * abs(course.value):
+        return True
+    losses = course.losses
+    return bool(losses) and len(losses) - int(np.argmin(losses)) > settings.patience
 
 
 def _rate_left(done: int, max_iter: int, share: float) -> float:
@@ -364,11 +406,21 @@ def quasi_newton(
         np.concatenate([array.ravel() for array in moving[:n_moving]]),
         jac=True,
         method="L-BFGS-B",
+        bounds=_bounds_of_variances(params, n_moving) if model.learn_variance else None,
         options={"maxiter": 20},
     )
     params = unpack(found.x)
     _, _, present = evaluate(model, settings, params, state.log_odds, rows, target)
     return replace(state, params=params, present=present, n_seen=float(rows.n))
+
+
+def _bounds_of_variances(params: Parameters, n_moving: int) -> optimize.Bounds:
+    """None but for the logarithms of variances: that of a constant view would fall for ever."""
+    free = [np.full(array.size, np.inf) for array in params]
+    for i in (2 * len(params.weights) + 1, 2 * len(params.weights) + 2):
+        free[i][:] = LOG_VARIANCE_BOUND
+    most = np.concatenate(free[:n_moving])
+    return optimize.Bounds(-most, most)
 
 
 def solve_margin(
@@ -581,7 +633,10 @@ def _dense(x: Any) -> Array:
 
 def _column_spreads(array: Any) -> Array:
     if not sparse.issparse(array):
-        return np.nanstd(array, axis=0, dtype=np.float64)
+        known = ~np.isnan(array)  # maybe nowhere in a column
+        count = np.maximum(known.sum(axis=0), 1)
+        mean = np.where(known, array, 0.0).sum(axis=0, dtype=np.float64) / count
+        return np.sqrt(np.where(known, (array - mean) ** 2, 0.0).sum(axis=0) / count)
     mean = np.asarray(array.mean(axis=0), dtype=np.float64).ravel()
     square = np.asarray(array.multiply(array).mean(axis=0), dtype=np.float64).ravel()
     return np.sqrt(np.maximum(np.nan_to_num(square - mean**2), 0.0))

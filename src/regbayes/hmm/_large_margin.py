@@ -9,9 +9,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from regbayes import chains
 from regbayes.data import ReportMixin, SequenceMixin, Sequences, SequenceTags, check_sequence_labels
 from regbayes.hmm import large_margin
 
@@ -19,7 +21,9 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class LargeMarginHMM(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator):
+class LargeMarginHMM(
+    ReportMixin, SequenceMixin, ClassifierMixin, CallbackSupportMixin, BaseEstimator
+):
     """Classifier of whole sequences: a hidden Markov model for each class, with a margin.
 
     The models are learnt by maximum likelihood first. Then their log-probabilities of first states,
@@ -42,6 +46,12 @@ class LargeMarginHMM(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator)
         Stop when a round lowers the objective by less than this fraction of it.
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
+    verbose : bool or int, default=False
+        Show a progress bar.
+    callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -104,16 +114,35 @@ class LargeMarginHMM(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator)
         "max_iter": [_COUNT],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
+        "verbose": ["verbose"],
+        "callbacks": [list, tuple, None],
+        "checkpoint": chains.CHECKPOINT,
     }
 
-    def __init__(self, model, C=10.0, margin=0.1, *, max_iter=200, tol=1e-4, n_jobs=None):
+    def __init__(
+        self,
+        model,
+        C=10.0,
+        margin=0.1,
+        *,
+        max_iter=200,
+        tol=1e-4,
+        n_jobs=None,
+        verbose=False,
+        callbacks=None,
+        checkpoint=None,
+    ):
         self.model = model
         self.C = C
         self.margin = margin
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
+    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> LargeMarginHMM:
         """Learn a model for each class, and move them apart.
@@ -134,15 +163,16 @@ class LargeMarginHMM(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator)
         self.model_ = clone(self.model)
         sequences = self.model_.read(X, lengths, reset=True)
         self.classes_, codes = check_sequence_labels(sequences, y)
-        self.laws_ = [
-            self.model_.learn(sequences.take(codes == c)) for c in range(len(self.classes_))
-        ]
-        problem = large_margin.Model(
-            self.laws_, sequences, codes, self.C, self.margin, self._n_threads
-        )
-        self.tilts_, self.objective_, self.converged_ = large_margin.solve(
-            problem, self.max_iter, self.tol
-        )
+        batches = [sequences.take(codes == c) for c in range(len(self.classes_))]
+        with chains.watched(self, 1) as watch:
+            ask = watch.replay(sequences, codes)
+            self.laws_ = [ask(self.model_.learn, batch) for batch in batches]
+            problem = large_margin.Model(
+                self.laws_, sequences, codes, self.C, self.margin, self._n_threads
+            )
+            self.tilts_, self.objective_, self.converged_ = large_margin.solve(
+                problem, self.max_iter, self.tol, ask, watch
+            )
         self.n_iter_ = len(self.objective_) - 1
         return self
 

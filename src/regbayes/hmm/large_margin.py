@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
+from regbayes import chains
 from regbayes.data import Sequences
 from regbayes.hmm.emissions import DiagonalEmission
 from regbayes.hmm.finite import ChainLaw
@@ -71,34 +72,32 @@ def objective(model: Model, tilts: NDArray) -> tuple[float, NDArray]:
     return float(value), tilts + model.C * np.array(moved)
 
 
-def solve(model: Model, max_iter: int, tol: float) -> Solution:
+def solve(
+    model: Model,
+    max_iter: int,
+    tol: float,
+    ask: chains.Replay | None = None,
+    watch: chains.Watch | None = None,
+) -> Solution:
     """From the laws of maximum likelihood, where all tilts are zero, by L-BFGS."""
-    shape = len(model.laws), len(model.laws[0].names)
-
-    def function(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = objective(model, flat.reshape(shape))
-        return value, gradient.ravel()
-
-    start = np.zeros(shape).ravel()
-    trace = [function(start)[0]]
-    found = minimize(
-        function,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(-np.inf, np.concatenate([ceilings(law) for law in model.laws])),
-        callback=lambda intermediate_result: trace.append(intermediate_result.fun),
-        options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 20, "maxls": 50},
+    found = chains.minimize(
+        partial(objective, model),
+        np.zeros((len(model.laws), len(model.laws[0].names))),
+        upper=np.array([ceilings(law) for law in model.laws]),
+        max_iter=max_iter,
+        tol=tol,
+        memory=20,
+        ask=ask,
+        watch=watch,
     )
-    converged = bool(found.nit < max_iter)
-    if not converged:
+    if len(found.objective) > max_iter:
         warnings.warn(
             f"the objective still falls after max_iter={max_iter} rounds; raise max_iter or tol, "
             "or lower C.",
             ConvergenceWarning,
             stacklevel=3,
         )
-    return Solution(found.x.reshape(shape), np.array(trace), converged)
+    return Solution(*found)
 
 
 def scores(

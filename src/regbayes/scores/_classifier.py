@@ -69,6 +69,9 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
     random_state : int, RandomState, Generator or None
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what cross-validation has found, to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -106,6 +109,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
+        "checkpoint": chains.CHECKPOINT,
     }
 
     def __init__(
@@ -122,6 +126,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         cv=3,
         random_state=None,
         n_jobs=None,
+        checkpoint=None,
     ):
         self.model = model
         self.segments = segments
@@ -134,6 +139,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         self.cv = cv
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> MaxMarginScoreClassifier:
@@ -154,12 +160,15 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         sequences = _apart(self, X, lengths)
         self.classes_, codes = check_sequence_labels(sequences.batch, y)
         labels = self.classes_[codes]
-        self._seed = chains.draw_seed(self.random_state) % 2**31
+        seed = chains.draw_seed(self.random_state, self.checkpoint)
+        self._seed = seed % 2**31
         folds = self._folds(codes)
         maps, heads = list(self._maps(sequences.kind)), self._heads()
         for one in maps:
             one._validate_params()
-        search = _Search(self, sequences.parts, labels, folds)
+        watch = chains.Watch(self, checkpoint=self.checkpoint)
+        ask = watch.replay(sequences.batch, codes, seed=seed)
+        search = _Search(self, sequences.parts, labels, folds, ask)
         best, head, accuracy = search.best(maps, heads)
         if self.learn == "always":
             best = self._learnt(best)
@@ -167,6 +176,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
             found = search.best([self._learnt(best)], heads)
             if found[2] > accuracy:
                 best, head, accuracy = found
+        ask.keep()
         self.scores_ = clone(best)
         features = self.scores_.fit_transform(sequences.parts, labels)
         self.classifier_ = clone(head).fit(features, labels)
@@ -269,8 +279,8 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
 class _Search:
     """Accuracies by cross-validation; a map is fitted once for all classifiers on it."""
 
-    def __init__(self, owner: Any, X: list, labels: NDArray, folds: list) -> None:
-        self.owner, self.X, self.labels, self.folds = owner, X, labels, folds
+    def __init__(self, owner: Any, X: list, labels: NDArray, folds: list, ask: Any) -> None:
+        self.owner, self.X, self.labels, self.folds, self.ask = owner, X, labels, folds, ask
 
     def best(self, maps: list, heads: list) -> tuple[Any, Any, float]:
         """The map and the classifier of highest accuracy; the first of equals."""
@@ -285,11 +295,12 @@ class _Search:
         return maps[at[0]], heads[at[1]], float(table[at])
 
     def _accuracies(self, maps: list, heads: list) -> NDArray:
-        total = np.zeros((len(maps), len(heads)))
-        for rest, fold in self.folds:
+        def of_fold(f: int) -> NDArray:
+            rest, fold = self.folds[f]
+            right = np.empty((len(maps), len(heads)))
             first = clone(maps[0])
             begun = first._begin([self.X[i] for i in rest], self.labels[rest])
-            for row, one in zip(total, maps):
+            for row, one in zip(right, maps):
                 scores = copy(first).set_params(segments=one.segments, scaling=one.scaling)
                 here = scores._scale(*begun)
                 there = scores.transform([self.X[i] for i in fold])
@@ -299,8 +310,10 @@ class _Search:
                     fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
                         here, self.labels[rest]
                     )
-                    row[i] += accuracy_score(self.labels[fold], fitted.predict(there))
-        return total / len(self.folds)
+                    row[i] = accuracy_score(self.labels[fold], fitted.predict(there))
+            return right
+
+        return sum(self.ask(of_fold, f) for f in range(len(self.folds))) / len(self.folds)
 
 
 class _Apart(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from regbayes import chains
@@ -19,7 +20,7 @@ from regbayes.scores.tilts import raw_scores
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
-class FisherKernelLearning(_ScoreMap):
+class FisherKernelLearning(CallbackSupportMixin, _ScoreMap):
     """Fisher scores of a model that was trained to have neighbours of the same class.
 
     A transformer: sequences become vectors, the gradients of their log-likelihoods. The model
@@ -57,6 +58,12 @@ class FisherKernelLearning(_ScoreMap):
         Decides which sequences are left out; `model` has its own.
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
+    verbose : bool or int, default=False
+        Show a progress bar.
+    callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -118,6 +125,9 @@ class FisherKernelLearning(_ScoreMap):
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "patience": [_COUNT],
         "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+        "callbacks": [list, tuple, None],
+        "checkpoint": chains.CHECKPOINT,
     }
     _space = staticmethod(spaces.fisher)
 
@@ -135,6 +145,9 @@ class FisherKernelLearning(_ScoreMap):
         patience=10,
         random_state=None,
         n_jobs=None,
+        verbose=False,
+        callbacks=None,
+        checkpoint=None,
     ):
         super().__init__(model, per_class, segments, scaling=scaling, n_jobs=n_jobs)
         self.C = C
@@ -143,29 +156,35 @@ class FisherKernelLearning(_ScoreMap):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     @property
     def _needs_labels(self) -> bool:
         return True
 
     def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
-        laws = super()._learn(batch, codes)
-        problem = fisher_learning.make_model(
-            laws,
-            batch,
-            codes,
-            self.scaling,
-            self.C,
-            self.perplexity,
-            self.validation_fraction,
-            np.random.default_rng(chains.draw_seed(self.random_state)),
-            self.segments,
-            self._n_threads,
-        )
-        self._scaler = problem.scaler
-        self.tilts_, self.objective_, self.validation_ = fisher_learning.solve(
-            problem, self.n_iter, self.patience
-        )
+        seed = chains.draw_seed(self.random_state, self.checkpoint)
+        with chains.watched(self, 1) as watch:
+            ask = watch.replay(batch, codes, seed=seed)
+            laws = ask(super()._learn, batch, codes)
+            problem = fisher_learning.make_model(
+                laws,
+                batch,
+                codes,
+                self.scaling,
+                self.C,
+                self.perplexity,
+                self.validation_fraction,
+                np.random.default_rng(seed),
+                self.segments,
+                self._n_threads,
+            )
+            self._scaler = problem.scaler
+            self.tilts_, self.objective_, self.validation_ = fisher_learning.solve(
+                problem, self.n_iter, self.patience, ask, watch
+            )
         self.n_iter_ = len(self.objective_) - 1
         return laws
 

@@ -10,6 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,6 +42,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         self.scaling = scaling
         self.n_jobs = n_jobs
 
+    @with_callbacks  # learnt maps have some
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> _ScoreMap:
         """Learn the laws, and the scale of the scores.
@@ -61,6 +63,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         self._fit_transform(X, y, lengths)
         return self
 
+    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: Any, y: Any = None, lengths: Any = None) -> NDArray:
         """Fit, and give the scores of the same sequences, found once."""

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from regbayes import chains
 from regbayes.scores import max_margin, spaces
 from regbayes.scores._maps import _COUNT, _ScoreMap
+from regbayes.scores.max_margin import Descent, Turn
 from regbayes.scores.protocol import Expected, Law
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -62,6 +62,9 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     n_jobs : int, default=None
     verbose : bool or int, default=False
     callbacks : list of scikit-learn callbacks, default=None
+    checkpoint : path, Checkpoint or None, default=None
+        A folder in which the fit keeps what it needs to go on after a crash; see
+        :class:`regbayes.chains.Checkpoint`. A fit that finds one of its own there goes on.
 
     Attributes
     ----------
@@ -109,6 +112,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callbacks": [list, tuple, None],
+        "checkpoint": chains.CHECKPOINT,
     }
     _space = staticmethod(spaces.sufficient_statistics)
 
@@ -134,6 +138,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         n_jobs=None,
         verbose=False,
         callbacks=None,
+        checkpoint=None,
     ):
         super().__init__(model, per_class, segments, scaling=scaling, n_jobs=n_jobs)
         self.C = C
@@ -150,32 +155,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any = None, lengths: Any = None) -> MaxMarginScore:
-        """Learn laws and margin together.
-
-        Parameters
-        ----------
-        X : list of arrays, array or DataFrame
-            Sequences in any layout, see :func:`regbayes.data.check_sequences`.
-        y : array-like of shape (n_sequences,)
-            A label for every sequence.
-        lengths : array-like of int, optional
-
-        Returns
-        -------
-        self
-        """
-        self._fit_transform(X, y, lengths)
-        return self
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, X: Any, y: Any = None, lengths: Any = None) -> NDArray:
-        """Fit, and give the scores of the same sequences."""
-        return self._fit_transform(X, y, lengths)
+        self.checkpoint = checkpoint
 
     @property
     def _needs_labels(self) -> bool:
@@ -188,12 +168,54 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         return super()._owners
 
     def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
-        laws = super()._learn(batch, codes)
-        n_classes = len(self._classes)
+        seed = chains.draw_seed(self.random_state, self.checkpoint)
+        tasks = self._tasks(batch, codes)
+        learn_laws = partial(super()._learn, batch, codes)
+        laws: list[Law] = []
+        rng = np.random.default_rng(seed)
+        seeds = rng.integers(2**31, size=(len(tasks), self.n_referees))
+
+        def begin(_: np.random.Generator, index: int) -> Turn:
+            if not laws:  # a fit that goes on may not need them
+                laws.extend(learn_laws())
+            own = laws
+            if self.multi_class == "ovr":
+                own = [laws[index] if self.per_class else laws[0]]
+            space = max_margin.untilted(own)
+            if self.solver == "em":
+                return Turn(index, space)
+            problem, _ = tasks[index]
+            return Turn(index, Descent.of(problem, space, self.n_folds, seeds[index]))
+
+        step = partial(max_margin.em_round, tasks, self.strength, self.max_tilt)
+        if self.solver == "gradient":
+            step = partial(max_margin.descent_round, tasks, self.rate, self.patience)
+        with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
+            found = [
+                descent.state.state
+                for descent in chains.descend_each(
+                    begin,
+                    step,
+                    lambda here: here.state.loss,
+                    len(tasks),
+                    settled=lambda here: here.state.done,
+                    max_iter=self._n_rounds,
+                    random_state=seed,
+                    watch=watch,
+                )
+            ]
+        self.losses_: list[NDArray] = []
+        if self.solver == "gradient":
+            self.losses_ = [np.array(here.losses) for here in found if here.losses]
+            found = [here.space._replace(tilts=here.mean) for here in found]
+        self.tilts_ = np.concatenate([space.tilts for space in found])
+        return [law for space in found for law in space.laws]
+
+    def _tasks(self, batch: Any, codes: NDArray) -> max_margin.Tasks:
         problem = max_margin.Problem(
             batch,
             codes,
-            n_classes,
+            len(self._classes),
             self.segments,
             self.scaling,
             self.C,
@@ -201,57 +223,16 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             self._n_threads,
         )
         owners = codes if self.per_class else np.full_like(codes, -1)
-        tasks = [(problem, max_margin.untilted(laws), owners)]
-        if self.multi_class == "ovr":
-            tasks = [
-                (
-                    replace(problem, codes=np.where(codes == c, 1, 0), n_classes=2),
-                    max_margin.untilted([laws[c] if self.per_class else laws[0]]),
-                    # A class's law learns from that class; the common one from all samples.
-                    np.where(codes == c, 0, -2) if self.per_class else owners,
-                )
-                for c in range(n_classes)
-            ]
-        learnt = []
-        self.losses_: list[NDArray] = []
-        rng = np.random.default_rng(chains.draw_seed(self.random_state))
-        with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
-            for index, task in enumerate(tasks):
-                with watch.chain(index, self._n_rounds) as tell:
-                    learnt.append(self._learn_one(*task, rng, tell))
-        self.tilts_ = np.concatenate([space.tilts for space in learnt])
-        return [law for space in learnt for law in space.laws]
-
-    def _learn_one(
-        self,
-        problem: max_margin.Problem,
-        space: max_margin.Space,
-        owners: NDArray,
-        rng: np.random.Generator,
-        tell: Any,
-    ) -> max_margin.Space:
-        if self.solver == "em":
-            step = partial(max_margin.em_step, problem, owners, self.strength, self.max_tilt)
-            for _ in range(self._n_rounds):
-                space = step(space)
-                if tell():
-                    break
-            return space
-        if np.bincount(problem.codes).max() < 2:  # nothing can be left out
-            return space
-        space, losses = max_margin.descend(
-            problem,
-            space,
-            self._n_rounds,
-            self.rate,
-            self.n_folds,
-            self.n_referees,
-            self.patience,
-            rng,
-            tell,
-        )
-        self.losses_.append(losses)
-        return space
+        if self.multi_class == "joint":
+            return [(problem, owners)]
+        return [
+            (
+                replace(problem, codes=np.where(codes == c, 1, 0), n_classes=2),
+                # A class's law learns from that class; the common one from all samples.
+                np.where(codes == c, 0, -2) if self.per_class else owners,
+            )
+            for c in range(len(self._classes))
+        ]
 
     @property
     def _n_rounds(self) -> int:

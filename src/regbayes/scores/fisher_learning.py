@@ -20,14 +20,15 @@ sample is all that the gradient asks for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
+from regbayes import chains
 from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler, Scaling, fit_scaler
 from regbayes.scores.tilts import raw_scores, slope_of_tilts
@@ -165,43 +166,38 @@ def validate(model: Model, tilts: NDArray) -> float:
     return float(1 - np.sum(shares * same) / len(out))
 
 
-def solve(model: Model, n_iter: int, patience: int) -> Solution:
+def solve(
+    model: Model,
+    n_iter: int,
+    patience: int,
+    ask: chains.Replay | None = None,
+    watch: chains.Watch | None = None,
+) -> Solution:
     """From zero, by L-BFGS, to the round that is best for the samples left out, if there are any.
 
     It ends after `n_iter` rounds, or after `patience` rounds that are no better than one before.
     """
-    tilts = np.zeros((len(model.laws), len(model.laws[0].names)))
-    watched = not model.training.all()
-    validation = [validate(model, tilts)] if watched else []
-    best = tilts
+    ask = chains.Replay(None) if ask is None else ask
+    judge = partial(validate, model)
+    judged = not model.training.all()
+    best = np.zeros((len(model.laws), len(model.laws[0].names)))
+    validation = [ask(judge, best)] if judged else []
 
-    def function(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = objective(model, flat.reshape(tilts.shape))
-        return value, gradient.ravel()
-
-    def look(intermediate_result: Any) -> None:
+    def look(here: NDArray) -> bool:
         nonlocal best
-        trace.append(intermediate_result.fun)
-        here = intermediate_result.x.reshape(tilts.shape).copy()
-        if not watched:
+        if not judged:
             best = here
-            return
-        validation.append(validate(model, here))
+            return False
+        validation.append(ask(judge, here))
         if validation[-1] < min(validation[:-1]):
             best = here
-        if len(validation) - 1 - int(np.argmin(validation)) >= patience:
-            raise StopIteration
+        return len(validation) - 1 - int(np.argmin(validation)) >= patience
 
-    trace = [function(tilts.ravel())[0]]
-    minimize(
-        function,
-        tilts.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=look,
-        options={"maxiter": n_iter, "ftol": 1e-6, "gtol": 0.0},
+    function = partial(objective, model)
+    found = chains.minimize(
+        function, best, max_iter=n_iter, tol=1e-6, look=look, ask=ask, watch=watch
     )
-    return Solution(best, np.array(trace), np.array(validation))
+    return Solution(best, found.objective, np.array(validation))
 
 
 def leave_out(codes: NDArray, fraction: float, rng: np.random.Generator) -> NDArray:

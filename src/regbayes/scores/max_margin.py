@@ -15,8 +15,8 @@ find the multipliers lambda by the smooth primal (:mod:`regbayes.margin.med`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,9 @@ class Space(NamedTuple):
 
     laws: list[Law]
     tilts: NDArray
+
+    loss = 0.0  # EM goes on for as many rounds as it is told to
+    done = False
 
 
 class View(NamedTuple):
@@ -108,25 +111,29 @@ def em_step(problem: Problem, owners: NDArray, strength: float, most: float, spa
     return Space(laws, space.tilts)
 
 
+@dataclass
 class Referee:
     """Classifiers that judge samples they were not fitted to, fold by fold.
 
-    Kept from round to round, for the next fit to start from.
+    They are kept from round to round, for the next fit to start from.
     """
 
-    def __init__(self, problem: Problem, n_folds: int, seed: int):
-        self.problem = problem
+    folds: list[tuple[NDArray, NDArray]]  # what a classifier sees, and what it judges
+    found: list[med.Discriminant | None]
+
+    @classmethod
+    def of(cls, problem: Problem, n_folds: int, seed: int) -> Referee:
         sizes = np.bincount(problem.codes)
         folds = StratifiedKFold(min(n_folds, sizes.max()), shuffle=True, random_state=seed)
         with warnings.catch_warnings():
             # A class smaller than the folds is judged, in part, by classifiers that saw none of it.
             warnings.simplefilter("ignore", UserWarning)
-            self.folds = list(folds.split(problem.codes, problem.codes))
-        self.found: list[med.Discriminant | None] = [None] * len(self.folds)
+            parts = list(folds.split(problem.codes, problem.codes))
+        return cls(parts, [None] * len(parts))
 
-    def judge(self, features: NDArray) -> tuple[float, NDArray]:
+    def judge(self, problem: Problem, features: NDArray) -> tuple[float, NDArray]:
         """The margin loss of all samples, and minus its derivative by their features."""
-        problem, total, out = self.problem, 0.0, np.empty_like(features)
+        total, out = 0.0, np.empty_like(features)
         for f, (rest, fold) in enumerate(self.folds):
             last = self.found[f]
             self.found[f] = found = med.solve(
@@ -143,13 +150,13 @@ class Referee:
             )
             total += losses.sum()
             out[fold] = med.pull(multipliers, problem.codes[fold]) @ found.weights
-        return total, out
+        return float(total), out
 
 
 def loss_and_slope(problem: Problem, space: Space, referee: Referee) -> tuple[float, NDArray]:
     """The margin loss on left-out samples, and its derivative by the tilts at fixed classifiers."""
     view = look(problem, space)
-    loss, pull = referee.judge(view.features)
+    loss, pull = referee.judge(problem, view.features)
     back = -directions(problem, view, pull)
     slope = slope_of_tilts(
         space.laws, space.tilts, problem.batch, back, view.raw, problem.n_threads
@@ -157,40 +164,76 @@ def loss_and_slope(problem: Problem, space: Space, referee: Referee) -> tuple[fl
     return loss, slope
 
 
-def descend(
-    problem: Problem,
-    space: Space,
-    n_iter: int,
-    rate: float,
-    n_folds: int,
-    n_referees: int,
-    patience: int,
-    rng: np.random.Generator,
-    tell: Callable[[], bool] = lambda: False,
-) -> tuple[Space, NDArray]:
-    """Gradient descent on the tilts by Adam, and the losses; the running mean of tilts is kept.
+@dataclass(frozen=True)
+class Descent:
+    """Where the gradient descent on the tilts stands."""
+
+    space: Space
+    referees: list[Referee]
+    mean: NDArray  # of the tilts, running: what is kept in the end
+    first: NDArray  # moments of the slope, as Adam has them
+    second: NDArray
+    losses: tuple[float, ...] = ()
+    done: bool = False
+
+    @classmethod
+    def of(cls, problem: Problem, space: Space, n_folds: int, seeds: NDArray) -> Descent:
+        """The first state, with a referee for each of the seeds."""
+        zeros = np.zeros_like(space.tilts)
+        if np.bincount(problem.codes).max() < 2:  # nothing can be left out
+            return cls(space, [], zeros, zeros, zeros, done=True)
+        referees = [Referee.of(problem, n_folds, int(seed)) for seed in seeds]
+        return cls(space, referees, zeros, zeros, zeros)
+
+    @property
+    def loss(self) -> float:
+        return self.losses[-1] if self.losses else np.inf
+
+
+def descend(problem: Problem, rate: float, patience: int, here: Descent) -> Descent:
+    """A round of gradient descent on the tilts, by Adam.
 
     Referees with other folds take turns. The loss of a round is that of samples left out of their
     fit; it ends when the mean over the referees has not fallen for `patience` rounds.
     """
-    referees = [Referee(problem, n_folds, int(rng.integers(2**31))) for _ in range(n_referees)]
-    mean = np.zeros_like(space.tilts)
-    first, second = np.zeros_like(mean), np.zeros_like(mean)
-    losses: list[float] = []
-    for t in range(1, n_iter + 1):
-        loss, slope = loss_and_slope(problem, space, referees[t % n_referees])
-        losses.append(loss)
-        if _stalled(losses, n_referees, patience) or tell():
-            break
-        first += 0.1 * (slope - first)
-        second += 0.01 * (slope**2 - second)
-        step = first / (1 - 0.9**t) / (np.sqrt(second / (1 - 0.99**t)) + 1e-300)
-        space = space._replace(tilts=space.tilts - rate * step)
-        mean += max(0.1, 1 / t) * (space.tilts - mean)
-    return space._replace(tilts=mean), np.array(losses)
+    if here.done:
+        return here
+    t, n_referees = len(here.losses) + 1, len(here.referees)
+    loss, slope = loss_and_slope(problem, here.space, here.referees[t % n_referees])
+    losses = (*here.losses, loss)
+    if _stalled(losses, n_referees, patience):
+        return replace(here, losses=losses, done=True)
+    first = here.first + 0.1 * (slope - here.first)
+    second = here.second + 0.01 * (slope**2 - here.second)
+    step = first / (1 - 0.9**t) / (np.sqrt(second / (1 - 0.99**t)) + 1e-300)
+    space = here.space._replace(tilts=here.space.tilts - rate * step)
+    mean = here.mean + max(0.1, 1 / t) * (space.tilts - here.mean)
+    return Descent(space, here.referees, mean, first, second, losses)
 
 
-def _stalled(losses: list[float], window: int, patience: int) -> bool:
+Tasks = list[tuple[Problem, NDArray]]  # with the law that each sample trains
+
+
+class Turn(NamedTuple):
+    """Where one of several tasks stands, for :func:`regbayes.chains.descend_each`."""
+
+    index: int
+    state: Any
+
+
+def em_round(tasks: Tasks, strength: float, most: float, rng: Any, here: Turn) -> Turn:
+    """:func:`em_step` of a task; no random numbers are used."""
+    problem, owners = tasks[here.index]
+    return here._replace(state=em_step(problem, owners, strength, most, here.state))
+
+
+def descent_round(tasks: Tasks, rate: float, patience: int, rng: Any, here: Turn) -> Turn:
+    """:func:`descend` of a task; no random numbers are used."""
+    problem, _ = tasks[here.index]
+    return here._replace(state=descend(problem, rate, patience, here.state))
+
+
+def _stalled(losses: Sequence[float], window: int, patience: int) -> bool:
     if len(losses) < window + patience:
         return False
     means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
