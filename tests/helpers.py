@@ -1,7 +1,30 @@
-"""Shared checks: a draw against the law it claims, by Kolmogorov-Smirnov or chi-squared."""
+"""Shared checks: the contract of sequences; a draw against the law it claims."""
 
 import numpy as np
+import pytest
 from scipy import special, stats
+
+from regbayes.testing import sequence_checks
+
+# What of the contract of sequences looks at odd values. The rest looks at layouts, parameters and
+# company, whose code all variants of an estimator share.
+_ODD = ("constant", "units", "far", "missing", "unlike", "one_step", "unobserved")
+
+
+def contract(models, besides=()):
+    """The checks of sequence estimators by name; of those in `besides`, most of them are slow."""
+    return [
+        pytest.param(
+            check,
+            id=f"{name}-{label}",
+            marks=pytest.mark.slow
+            if name in besides and not any(word in label for word in _ODD)
+            else (),
+        )
+        for name, model in models.items()
+        for label, check in sequence_checks(model)
+    ]
+
 
 # Seeds are fixed, so this is a threshold and not a rate of false alarms.
 P_VALUE = 1e-4

@@ -384,7 +384,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", ["categorical", "margin"])
 def test_sweep_leaves_the_joint_invariant(name):
     scores = z_scores(SETTINGS[name], 40_000, 4_000, seed=1)
     assert len(scores) >= 20

@@ -20,8 +20,7 @@ from regbayes.hmm import CategoricalHMM, GaussianHMM
 from regbayes.hmm.emissions import CategoricalEmission, DiagonalEmission, GaussianEmission
 from regbayes.hmm.finite import ChainLaw
 from regbayes.priors import NormalInverseGamma, NormalInverseWishart
-from regbayes.testing import sequence_checks
-from tests.helpers import assert_law, assert_pmf, random_covariance
+from tests.helpers import assert_law, assert_pmf, contract, random_covariance
 
 D, N_SYMBOLS = 2, 3
 KINDS = ["symbols", "diagonal", "full"]
@@ -44,14 +43,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        pytest.param(check, id=f"{name}-{label}")
-        for name, model in MODELS.items()
-        for label, check in sequence_checks(model)
-    ],
-)
+@pytest.mark.parametrize("check", contract(MODELS, besides=["symbols, left to right", "full"]))
 def test_sequence_contract(check):
     check()
 

@@ -41,16 +41,25 @@ def xor(n=160, seed=0):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
     [
-        GibbsInfiniteSVM(n_draws=5, burn_in=5),
-        GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, covariance="full"),
         GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, prediction="iterated", n_rounds=10),
-        GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, prediction="single"),
-        GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, pooling="none"),
         DPMultinomialLogit(n_draws=5, burn_in=10, n_chains=1),
         InfiniteSVM(max_components=6),
     ]
 )
 def test_scikit_learn_agrees(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        GibbsInfiniteSVM(n_draws=5, burn_in=5),
+        GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, covariance="full"),
+        GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, prediction="single"),
+        GibbsInfiniteSVM(n_draws=5, burn_in=10, n_chains=1, pooling="none"),
+    ]
+)
+def test_scikit_learn_agrees_with_variants(estimator, check):
     check(estimator)
 
 

@@ -22,7 +22,7 @@ def survive(name, n_kills, seed, folder):
     return json.loads(out.stdout)
 
 
-@pytest.mark.parametrize("name", ["GibbsInfiniteSVM", "MaxMarginInfiniteHMM", "InfiniteSVM"])
+@pytest.mark.parametrize("name", ["GibbsInfiniteSVM", "InfiniteMaxMarginHarmonium"])
 def test_a_few_kills(tmp_path, name):
     counts = survive(name, 4, 0, tmp_path)
     assert counts["runs"] >= 1

@@ -25,8 +25,8 @@ from regbayes.scores import (
     spaces,
 )
 from regbayes.scores.scaling import fit_scaler
-from regbayes.testing import sequence_checks
 from tests.enumeration.test_chain_statistics import KINDS, SHAPES, D, random_case
+from tests.helpers import contract
 
 SCALINGS = ["none", "length", "sqrt", "variance"]
 WITH_PER_CLASS = [
@@ -582,16 +582,18 @@ VECTORS = GaussianHMM(2, n_iter=3, random_state=0)
 
 @pytest.mark.parametrize(
     "check",
-    [
-        pytest.param(check, id=f"{type(scores).__name__}-{type(model).__name__}-{name}")
-        for scores, model in [
-            *((score_map(SYMBOLS), SYMBOLS) for score_map in MAPS),
-            (MaxMarginScore(SYMBOLS, n_iter=2, n_folds=2, n_referees=1), SYMBOLS),
-            (SufficientStatisticsScore(VECTORS), VECTORS),
-            (MaxMarginScore(VECTORS, n_iter=2, solver="em"), VECTORS),
-        ]
-        for name, check in sequence_checks(scores)
-    ],
+    contract(
+        {
+            f"{type(scores).__name__}-{type(scores.model).__name__}": scores
+            for scores in [
+                *(score_map(SYMBOLS) for score_map in MAPS),
+                MaxMarginScore(SYMBOLS, n_iter=2, n_folds=2, n_referees=1),
+                SufficientStatisticsScore(VECTORS),
+                MaxMarginScore(VECTORS, n_iter=2, solver="em"),
+            ]
+        },
+        besides=["FreeEnergyScore-CategoricalHMM", "FisherScore-CategoricalHMM"],
+    ),
 )
 def test_manners(check):
     check()

@@ -31,21 +31,33 @@ def corpus(n=120, n_words=30, n_topics=4, length=60, seed=0):
     return X, np.where(y == 0, "even", "odd"), phi
 
 
+AGREED = {
+    # It has negative data for everybody, whatever the tag `positive_only` says.
+    "expected_failed_checks": lambda estimator: {
+        "check_decision_proba_consistency": "its counts are negative"
+    },
+}
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
     [
         LatentDirichlet(3, **few),
         MaxMarginTopics(3, n_chains=1, **few),
-        MaxMarginTopics(3, n_chains=1, prediction="average", **few),
         MaxMarginTopics("auto", max_topics=6, n_chains=1, **few),
     ],
-    # It has negative data for everybody, whatever the tag `positive_only` says.
-    expected_failed_checks=lambda estimator: {
-        "check_decision_proba_consistency": "its counts are negative"
-    },
+    **AGREED,
 )
 def test_scikit_learn_agrees(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([MaxMarginTopics(3, n_chains=1, prediction="average", **few)], **AGREED)
+def test_scikit_learn_agrees_with_the_average(estimator, check):
     check(estimator)
 
 

@@ -14,7 +14,7 @@ from regbayes.data._sequences import (
     check_step_labels,
 )
 from regbayes.data._steps import StepTransformer
-from regbayes.data._table import Frame, check_labelled_table, check_new_table
+from regbayes.data._table import Frame, check_labelled_table, check_new_table, check_size
 from regbayes.data._views import (
     VIEW_BOUND,
     ViewReader,
@@ -48,5 +48,6 @@ __all__ = [
     "check_numbers",
     "check_sequence_labels",
     "check_sequences",
+    "check_size",
     "check_step_labels",
 ]

@@ -14,6 +14,8 @@ from sklearn.utils.validation import validate_data
 
 from regbayes.data._table import encode_labels, remedies
 
+_MOST_TOKENS = 2**31 - 1
+
 
 @dataclass(frozen=True, eq=False)
 class Documents:
@@ -110,10 +112,11 @@ def _counted(estimator: Any, X: Any) -> Documents:
             "To mend it: pass counts, for example of "
             "sklearn.feature_extraction.text.CountVectorizer; do not centre or scale them."
         )
-    if table.nnz and table.data.max() > 2**31 - 1:
+    if table.data.sum() > _MOST_TOKENS:
         raise ValueError(
-            f"a count of {table.data.max():g} is more than any document has words.\n"
-            "To mend it: pass counts of words, not scaled values."
+            f"X counts {table.data.sum():g} words, the largest count is {table.data.max():g}, and "
+            "a topic is drawn for each of them.\nTo mend it: pass counts of words, not scaled "
+            "values, and a part of a corpus of this size."
         )
     whole = np.ceil(table.data - 1e-9)
     if not np.allclose(whole, table.data, rtol=0, atol=1e-9):

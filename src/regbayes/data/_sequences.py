@@ -14,6 +14,8 @@ from scipy.sparse import issparse
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_feature_names
 
+from regbayes.data._table import check_classes
+
 ID = "sequence_id"
 
 
@@ -586,12 +588,7 @@ def _classes(labels: NDArray, missing: NDArray) -> tuple[NDArray, NDArray]:
     if missing.all():
         raise _error("y has no labels at all", "label some steps of two classes or more")
     codes, classes = _sorted_codes(_one_kind(labels[~missing], "y", "classes"), missing, "y")
-    if len(classes) < 2:
-        raise _error(
-            f"y has only one class, {classes[0]}, and a classifier needs two",
-            "check that the split or the filter before this did not leave a class out; where "
-            "labels may be missing -1 means unknown, so call classes -1 and 1 otherwise",
-        )
+    check_classes(classes, len(codes))
     return classes, codes
 
 

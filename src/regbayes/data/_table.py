@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+MOST_MARGINS = 50_000_000  # 0.4 GB in every array of them
+
 _REMEDIES = {
     "Input y contains NaN": "give every row a label, or drop the rows that have none",
     "contains NaN": (
@@ -37,6 +39,8 @@ _REMEDIES = {
     "could not convert string": (
         "encode text columns, for example with sklearn.preprocessing.OneHotEncoder"
     ),
+    "Sparse data was passed": "pass X.toarray()",
+    "Complex data not supported": "pass the real and the imaginary part as columns of their own",
 }
 
 
@@ -45,10 +49,10 @@ def remedies() -> Iterator[None]:
     """Add to scikit-learn's message what to do about it."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         for symptom, remedy in _REMEDIES.items():
             if symptom in str(error):
-                raise ValueError(f"{error}\nTo mend it: {remedy}.") from error
+                raise type(error)(f"{error}\nTo mend it: {remedy}.") from error
         raise
 
 
@@ -69,21 +73,49 @@ def check_labelled_table(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArr
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
     """The classes, two or more, and each label's place among them."""
-    with remedies():
-        check_classification_targets(y)
+    check_names_classes(y)
     classes, labels = np.unique(y, return_inverse=True)
+    check_classes(classes, len(y))
+    return classes, labels.astype(np.int64)
+
+
+def check_names_classes(y: NDArray) -> None:
+    """Refuse labels that are numbers of a scale."""
+    with remedies(), np.errstate(invalid="ignore"):  # it tries whether they are integers
+        check_classification_targets(y)
+
+
+def check_classes(classes: NDArray, n_samples: int) -> None:
+    """Refuse what is no choice, and what has more margins than there is room and time for."""
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class, {classes[0]}, and a classifier needs two; "
-            "check that the split or the filter before this did not leave a class out."
+            f"y has only one class, {classes[0]}, and a classifier needs two.\nTo mend it: check "
+            "that the split or the filter before this did not leave a class out; where labels may "
+            "be missing -1 means unknown, so call classes -1 and 1 otherwise."
         )
-    return classes, labels.astype(np.int64)
+    if len(classes) * n_samples > MOST_MARGINS:
+        raise ValueError(
+            f"y has {len(classes)} classes and {n_samples} labels; with a margin for each pair of "
+            f"them, there is room for {MOST_MARGINS:g} pairs.\nTo mend it: check that y names "
+            "classes and no rows, merge rare classes, or fit to fewer rows."
+        )
 
 
 def check_new_table(estimator: Any, X: Any) -> NDArray:
     """Check data to predict for: as many columns as in training, finite numbers."""
     with remedies():
         return validate_data(estimator, X, dtype=np.float64, order="C", reset=False)
+
+
+def check_size(X: NDArray) -> None:
+    """Refuse numbers whose products do not exist, for models that read a table in its own units."""
+    largest = np.abs(X).max(initial=0.0)
+    if largest > 1e100:
+        raise ValueError(
+            f"X has values up to {largest:g}, and squares of such numbers do not exist.\n"
+            "To mend it: scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler in a Pipeline."
+        )
 
 
 @dataclass(frozen=True)
@@ -113,7 +145,8 @@ class Frame:
         spread = float(np.sqrt(np.mean((small - center) ** 2)))
         if spread <= 1e-15 * len(X):  # nothing but rounding: a constant table
             spread = 1.0
-        return cls(center * largest, spread * largest)
+        # Below the smallest normal number all is alike.
+        return cls(center * largest, max(spread * largest, np.finfo(float).tiny))
 
     def enter(self, X: NDArray) -> NDArray:
         """`X` in these coordinates, at most 1e100 from the centre: beyond, all is equally far."""

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from regbayes.data._table import remedies
+from regbayes.data._table import check_classes, check_names_classes, remedies
 
 # Standard deviations from the mean beyond which a Gaussian input counts as just far.
 VIEW_BOUND = 6.0
+MOST_COUNTED = 2**31 - 1
+_LEAST = np.finfo(float).tiny  # a spread below the smallest normal number is none
 
 
 class Views:
@@ -139,7 +140,7 @@ class ViewReader:
             for kind, array in zip(kinds, arrays.values())
         )
         means = tuple(
-            (_column_means(array) - center) / scale
+            _column_means(array, center, scale)
             for array, (center, scale) in zip(arrays.values(), units)
         )
         reader = cls(names, kinds, centers, scales, means, totals, not _is_named(X), missing)
@@ -250,7 +251,10 @@ def _check_arrays(estimator: Any, X: Any, missing: str, *, reset: bool) -> dict[
             arrays = {}
             for name, view in X.items():
                 if not isinstance(name, str):
-                    raise ValueError(f"a view's name must be text, got {name!r}.")
+                    raise ValueError(
+                        f"a view's name must be text, got {name!r}.\nTo mend it: rename the view, "
+                        f"for example {f'view {name}'!r}."
+                    )
                 arrays[name] = check_array(view, input_name=f"view {name!r}", **options)
     except ValueError as error:
         if "contains NaN" in str(error) and "Input y" not in str(error):
@@ -283,6 +287,11 @@ def _check_values(name: str, kind: str, array: Any) -> None:
             f"view {name!r} is Bernoulli, but has values other than 0 and 1.\nTo mend it: say "
             'where a 1 begins, for example (X > 0), or choose "gaussian" or "count" for it.'
         )
+    if kind == "count" and (values > MOST_COUNTED).any():
+        raise ValueError(
+            f"view {name!r} has a count of {values.max():g}, more than anything is counted.\n"
+            'To mend it: pass counts as they were counted, or choose "gaussian" for this view.'
+        )
     if kind == "count" and (values < 0).any():
         raise ValueError(
             f"view {name!r} has negative counts.\nTo mend it: pass counts as they were counted, "
@@ -295,30 +304,33 @@ def _units(kind: str, array: Any) -> tuple[NDArray, NDArray]:
     zeros, ones = np.zeros(array.shape[1]), np.ones(array.shape[1])
     if kind != "gaussian":
         return zeros, ones
+    largest = np.nanmax(np.abs(_stored(array)), initial=0.0) or 1.0  # so that no square overflows
     if sparse.issparse(array):
-        mean = np.asarray(array.mean(axis=0)).ravel()
-        spread = np.sqrt(
-            np.maximum(np.asarray(array.multiply(array).mean(axis=0)).ravel() - mean**2, 0)
-        )
-        return zeros, np.where(spread > 0, spread, 1.0)
-    largest = np.nanmax(np.abs(array), initial=0.0) or 1.0  # so that no square overflows
+        small = array.multiply(1.0 / largest).tocsr()
+        mean = np.asarray(small.mean(axis=0)).ravel()
+        square = np.asarray(small.multiply(small).mean(axis=0)).ravel()
+        spread = np.sqrt(np.maximum(square - mean**2, 0)) * largest
+        return zeros, np.where(spread >= _LEAST, spread, 1.0)
     small = array / largest
     known = ~np.isnan(small)
     count = np.maximum(known.sum(axis=0), 1)
     center = np.where(known, small, 0.0).sum(axis=0) / count
     spread = np.sqrt(np.where(known, (small - center) ** 2, 0.0).sum(axis=0) / count)
-    constant = spread <= 1e-15 * len(small)
+    constant = (spread <= 1e-15 * len(small)) | (spread * largest < _LEAST)
     return center * largest, np.where(constant, 1.0, spread * largest)
 
 
-def _column_means(array: Any) -> NDArray:
-    """Of what is known; a sparse row that is missing counts as zeros."""
+def _column_means(array: Any, center: NDArray, scale: NDArray) -> NDArray:
+    """Of what is known, in the units of a view; a sparse row that is missing counts as zeros."""
+    largest = np.nanmax(np.abs(_stored(array)), initial=0.0) or 1.0  # so that no sum overflows
     if sparse.issparse(array):
-        known = array.copy()
+        known = array.multiply(1.0 / largest).tocsr()
         known.data = np.nan_to_num(known.data)
-        return np.asarray(known.mean(axis=0), dtype=np.float64).ravel()
-    n_known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
-    return np.nansum(array, axis=0, dtype=np.float64) / n_known
+        mean = np.asarray(known.mean(axis=0), dtype=np.float64).ravel()
+    else:
+        n_known = np.maximum((~np.isnan(array)).sum(axis=0), 1)
+        mean = np.nansum(array / largest, axis=0, dtype=np.float64) / n_known
+    return (mean * largest - center) / scale
 
 
 def _standardize(array: Any, center: NDArray, scale: NDArray) -> Any:
@@ -342,14 +354,10 @@ def check_class_labels(
     """
     with remedies():
         y = _check_target(estimator, X, y)
-        check_classification_targets(y)
+    check_names_classes(y)
     if classes is None:
         classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has only one class, {classes[0]}, and a classifier needs two; "
-            "check that the split or the filter before this did not leave a class out."
-        )
+    check_classes(classes, len(y))
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(

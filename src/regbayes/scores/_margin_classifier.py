@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from regbayes.data import check_labelled_table, check_new_table
+from regbayes.data import check_labelled_table, check_new_table, check_size
 from regbayes.margin import med
 from regbayes.scores.max_margin import with_constant
 
@@ -70,6 +70,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         X, self.classes_, codes = check_labelled_table(self, X, y)
+        check_size(X)
         start: NDArray | None = None
         last: NDArray = getattr(self, "multipliers_", np.empty(0))
         if self.warm_start and last.shape == (len(X), len(self.classes_)):
