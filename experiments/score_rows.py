@@ -17,21 +17,32 @@ WEIGHTS = [3, 10, 30, 100]
 
 
 class Scored(ClassifierMixin, BaseEstimator):
-    """A score map, and Eq. 22's classifier on it, whose weight is chosen by three folds."""
+    """A score map, and Eq. 22's classifier on it, whose weight is chosen by three folds.
+
+    In a fold the map knows the rest alone: one that has seen the labels of what it is tried on would
+    choose too large a weight. How many rounds a map learns is taken from the fit to all samples.
+    """
 
     def __init__(self, scores, n_folds=3):
         self.scores = scores
         self.n_folds = n_folds
 
     def fit(self, X, y):
+        y = np.asarray(y)
         self.scores_ = clone(self.scores)
         features = self.scores_.fit_transform(X, y)
+        alike = clone(self.scores)
+        if getattr(self.scores_, "n_rounds_", []):
+            alike.set_params(n_iter=self.scores_.n_rounds_[0], n_splits=0)
         accuracies = np.zeros(len(WEIGHTS))
         for rest, fold in StratifiedKFold(self.n_folds).split(features, y):
+            scores = clone(alike)
+            here = scores.fit_transform([X[i] for i in rest], y[rest])
+            there = scores.transform([X[i] for i in fold])
             head = MarginClassifier(warm_start=True)
             for i, C in enumerate(WEIGHTS):
-                head.set_params(C=C).fit(features[rest], y[rest])
-                accuracies[i] += head.score(features[fold], y[fold])
+                head.set_params(C=C).fit(here, y[rest])
+                accuracies[i] += head.score(there, y[fold])
         self.best_params_ = {"C": WEIGHTS[accuracies.argmax()]}
         self.head_ = MarginClassifier(**self.best_params_).fit(features, y)
         self.classes_ = self.head_.classes_

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from regbayes import chains
 from regbayes.scores import max_margin, spaces
 from regbayes.scores._maps import _COUNT, _ScoreMap
-from regbayes.scores.max_margin import Descent, Turn
+from regbayes.scores.max_margin import Task, Turn
 from regbayes.scores.protocol import Expected, Law
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -48,10 +48,17 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         Rounds at most; 40 by gradient, 3 by EM.
     rate : float, default=0.1
         Size of a gradient step in log-potentials.
-    n_folds, n_referees : int, default=4
-        Parts that the samples are split into, and the number of such splits, which take turns.
-    patience : int, default=15
-        Stop when the loss of left-out samples has not fallen for so many rounds.
+    n_folds : int, default=10
+        Parts that the samples are split into: classifiers judge the one that they were not
+        fitted to.
+    n_referees : int, default=4
+        The number of such splits, which take turns.
+    n_splits : int, default=3
+        How many rounds are good is learnt from descents on parts of the samples, each without one
+        of so many folds, and the loss in these; 0 rounds is possible, and gives the scores of
+        :class:`SufficientStatisticsScore`. With 0 or 1, `n_iter` rounds are done.
+    patience : int, default=12
+        Stop when the loss in those folds has not fallen for so many rounds.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0
@@ -73,8 +80,14 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         of every problem.
     tilts_ : ndarray of shape (n_laws, n_statistics)
         What the gradient added to the laws' potentials.
+    n_rounds_ : list of int
+        After how many rounds the tilts of each problem were best (gradient).
     losses_ : list of ndarray
-        The margin loss, round by round, of each problem (gradient).
+        The margin loss, round by round, of each problem (gradient): samples are left out of the
+        classifiers' fits but not of the tilts', so it falls for longer than it should.
+    unseen_losses_ : list of ndarray
+        That of the samples that the tilts of the parts do not know either, ten times or so in
+        `n_iter` rounds: rows of the round and the loss.
     classes_, model_
         As in :class:`SufficientStatisticsScore`.
 
@@ -102,10 +115,11 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         "margin": [_POSITIVE],
         "solver": [StrOptions({"gradient", "em"})],
         "multi_class": [StrOptions({"joint", "ovr"})],
-        "n_iter": [_COUNT, None],
+        "n_iter": [Interval(Integral, 0, None, closed="left"), None],
         "rate": [_POSITIVE],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_referees": [_COUNT],
+        "n_splits": [Interval(Integral, 0, None, closed="left")],
         "patience": [_COUNT],
         "strength": [_POSITIVE],
         "max_tilt": [_POSITIVE],
@@ -128,9 +142,10 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         multi_class="joint",
         n_iter=None,
         rate=0.1,
-        n_folds=4,
+        n_folds=10,
         n_referees=4,
-        patience=15,
+        n_splits=3,
+        patience=12,
         strength=1.0,
         max_tilt=3.0,
         scaling="sqrt",
@@ -149,6 +164,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         self.rate = rate
         self.n_folds = n_folds
         self.n_referees = n_referees
+        self.n_splits = n_splits
         self.patience = patience
         self.strength = strength
         self.max_tilt = max_tilt
@@ -169,11 +185,11 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
 
     def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
         seed = chains.draw_seed(self.random_state, self.checkpoint)
-        tasks = self._tasks(batch, codes)
+        rng = np.random.default_rng(seed)
+        tasks = self._tasks(batch, codes, rng)
+        seeds = rng.integers(2**31, size=(len(tasks), self.n_referees))
         learn_laws = partial(super()._learn, batch, codes)
         laws: list[Law] = []
-        rng = np.random.default_rng(seed)
-        seeds = rng.integers(2**31, size=(len(tasks), self.n_referees))
 
         def begin(_: np.random.Generator, index: int) -> Turn:
             if not laws:  # a fit that goes on may not need them
@@ -184,34 +200,37 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             space = max_margin.untilted(own)
             if self.solver == "em":
                 return Turn(index, space)
-            problem, _ = tasks[index]
-            return Turn(index, Descent.of(problem, space, self.n_folds, seeds[index]))
+            return Turn(index, tasks[index].begin(space, self.n_folds, seeds[index]))
 
-        step = partial(max_margin.em_round, tasks, self.strength, self.max_tilt)
+        step: Any = partial(max_margin.em_round, tasks, self.strength, self.max_tilt)
         if self.solver == "gradient":
-            step = partial(max_margin.descent_round, tasks, self.rate, self.patience)
+            every = max(1, self._n_rounds // 10)
+            step = partial(max_margin.gradient_round, tasks, self.rate, every, self.patience)
+        gradient = self.solver == "gradient"  # EM goes on for as many rounds as it is told to
         with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
             found = [
                 descent.state.state
                 for descent in chains.descend_each(
                     begin,
                     step,
-                    lambda here: here.state.loss,
+                    lambda here: here.state.loss if gradient else 0.0,
                     len(tasks),
-                    settled=lambda here: here.state.done,
+                    settled=lambda here: gradient and here.state.done,
                     max_iter=self._n_rounds,
                     random_state=seed,
                     watch=watch,
                 )
             ]
-        self.losses_: list[NDArray] = []
-        if self.solver == "gradient":
-            self.losses_ = [np.array(here.losses) for here in found if here.losses]
-            found = [here.space._replace(tilts=here.mean) for here in found]
+        searches = found if gradient else []
+        self.n_rounds_ = [here.n_rounds for here in searches]
+        self.losses_: list[NDArray] = [np.array(here.whole.losses) for here in searches]
+        self.unseen_losses_: list[NDArray] = [np.array(here.checks) for here in searches]
+        if gradient:
+            found = [here.whole.space._replace(tilts=here.best) for here in searches]
         self.tilts_ = np.concatenate([space.tilts for space in found])
         return [law for space in found for law in space.laws]
 
-    def _tasks(self, batch: Any, codes: NDArray) -> max_margin.Tasks:
+    def _tasks(self, batch: Any, codes: NDArray, rng: np.random.Generator) -> list[Task]:
         problem = max_margin.Problem(
             batch,
             codes,
@@ -223,13 +242,16 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             self._n_threads,
         )
         owners = codes if self.per_class else np.full_like(codes, -1)
+        n_splits = self.n_splits if self.solver == "gradient" else 0
         if self.multi_class == "joint":
-            return [(problem, owners)]
+            return [Task.of(problem, owners, n_splits, int(rng.integers(2**31)))]
         return [
-            (
+            Task.of(
                 replace(problem, codes=np.where(codes == c, 1, 0), n_classes=2),
                 # A class's law learns from that class; the common one from all samples.
                 np.where(codes == c, 0, -2) if self.per_class else owners,
+                n_splits,
+                int(rng.integers(2**31)),
             )
             for c in range(len(self._classes))
         ]

@@ -9,13 +9,13 @@ find the multipliers lambda by the smooth primal (:mod:`regbayes.margin.med`).
 - `descend`: the margin loss is differentiated through the posterior. Every law gets one tilt delta,
   shared by all samples; d E[T] / d delta is the posterior covariance of T. The margin of a sample
   is that of a classifier which was fitted without it: its own classifier may have no margin left
-  to gain, and following that one learns the training set by heart (docs/decisions/011).
+  to gain, and following that one learns the training set by heart (docs/decisions/011). How far to
+  go is learnt beside it, from parts of the samples that the tilts do not see either.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -42,15 +42,16 @@ class Problem:
     margin: float
     n_threads: int
 
+    def take(self, some: NDArray) -> Problem:
+        """The same with some of the samples."""
+        return replace(self, batch=self.batch.take(some), codes=self.codes[some])
+
 
 class Space(NamedTuple):
     """Laws, and the tilt that each has for all samples, (n_laws, n_statistics)."""
 
     laws: list[Law]
     tilts: NDArray
-
-    loss = 0.0  # EM goes on for as many rounds as it is told to
-    done = False
 
 
 class View(NamedTuple):
@@ -111,6 +112,16 @@ def em_step(problem: Problem, owners: NDArray, strength: float, most: float, spa
     return Space(laws, space.tilts)
 
 
+def split(codes: NDArray, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray]]:
+    """Folds by class, what is left of the samples before each."""
+    sizes = np.bincount(codes)
+    folds = StratifiedKFold(min(n_folds, sizes.max()), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        # A class smaller than the folds is judged, in part, by classifiers that saw none of it.
+        warnings.simplefilter("ignore", UserWarning)
+        return list(folds.split(codes, codes))
+
+
 @dataclass
 class Referee:
     """Classifiers that judge samples they were not fitted to, fold by fold.
@@ -123,13 +134,8 @@ class Referee:
 
     @classmethod
     def of(cls, problem: Problem, n_folds: int, seed: int) -> Referee:
-        sizes = np.bincount(problem.codes)
-        folds = StratifiedKFold(min(n_folds, sizes.max()), shuffle=True, random_state=seed)
-        with warnings.catch_warnings():
-            # A class smaller than the folds is judged, in part, by classifiers that saw none of it.
-            warnings.simplefilter("ignore", UserWarning)
-            parts = list(folds.split(problem.codes, problem.codes))
-        return cls(parts, [None] * len(parts))
+        folds = split(problem.codes, n_folds, seed)
+        return cls(folds, [None] * len(folds))
 
     def judge(self, problem: Problem, features: NDArray) -> tuple[float, NDArray]:
         """The margin loss of all samples, and minus its derivative by their features."""
@@ -173,68 +179,132 @@ class Descent:
     mean: NDArray  # of the tilts, running: what is kept in the end
     first: NDArray  # moments of the slope, as Adam has them
     second: NDArray
-    losses: tuple[float, ...] = ()
-    done: bool = False
+    losses: tuple[float, ...] = ()  # of samples left out of the referees' fits
 
     @classmethod
     def of(cls, problem: Problem, space: Space, n_folds: int, seeds: NDArray) -> Descent:
-        """The first state, with a referee for each of the seeds."""
+        """The first state; a referee for each of the seeds, if any sample can be left out."""
         zeros = np.zeros_like(space.tilts)
-        if np.bincount(problem.codes).max() < 2:  # nothing can be left out
-            return cls(space, [], zeros, zeros, zeros, done=True)
-        referees = [Referee.of(problem, n_folds, int(seed)) for seed in seeds]
+        can = np.bincount(problem.codes).max() > 1
+        referees = [Referee.of(problem, n_folds, int(seed)) for seed in seeds if can]
         return cls(space, referees, zeros, zeros, zeros)
 
     @property
-    def loss(self) -> float:
-        return self.losses[-1] if self.losses else np.inf
+    def learnt(self) -> Space:
+        return self.space._replace(tilts=self.mean)
 
 
-def descend(problem: Problem, rate: float, patience: int, here: Descent) -> Descent:
-    """A round of gradient descent on the tilts, by Adam.
-
-    Referees with other folds take turns. The loss of a round is that of samples left out of their
-    fit; it ends when the mean over the referees has not fallen for `patience` rounds.
-    """
-    if here.done:
-        return here
+def descend(problem: Problem, rate: float, here: Descent) -> Descent:
+    """A round of gradient descent on the tilts, by Adam; referees with other folds take turns."""
     t, n_referees = len(here.losses) + 1, len(here.referees)
+    if not n_referees:
+        return here
     loss, slope = loss_and_slope(problem, here.space, here.referees[t % n_referees])
-    losses = (*here.losses, loss)
-    if _stalled(losses, n_referees, patience):
-        return replace(here, losses=losses, done=True)
     first = here.first + 0.1 * (slope - here.first)
     second = here.second + 0.01 * (slope**2 - here.second)
     step = first / (1 - 0.9**t) / (np.sqrt(second / (1 - 0.99**t)) + 1e-300)
     space = here.space._replace(tilts=here.space.tilts - rate * step)
     mean = here.mean + max(0.1, 1 / t) * (space.tilts - here.mean)
-    return Descent(space, here.referees, mean, first, second, losses)
+    return Descent(space, here.referees, mean, first, second, (*here.losses, loss))
 
 
-Tasks = list[tuple[Problem, NDArray]]  # with the law that each sample trains
+def unseen_loss(problem: Problem, space: Space, rest: NDArray, fold: NDArray) -> float:
+    """The margin loss in a fold, by a classifier and a scaling that know the rest alone."""
+    raw = raw_scores(space.laws, space.tilts, problem.batch, problem.segments, problem.n_threads)
+    raw, sizes = raw.reshape(len(raw), -1), problem.batch.sizes
+    scaler = fit_scaler(raw[rest], sizes[rest], problem.scaling)
+    features, codes = with_constant(scaler(raw, sizes)), problem.codes
+    found = med.solve(
+        features[rest], codes[rest], problem.n_classes, problem.C, problem.margin, tol=1e-4
+    )
+    scores = features[fold] @ found.weights.T
+    return float(med.margin_terms(scores, codes[fold], problem.C, problem.margin)[0].sum())
+
+
+@dataclass(frozen=True)
+class Search:
+    """A descent of all samples; others of parts of them, beside it, tell how far it should go."""
+
+    whole: Descent
+    parts: list[Descent]
+    best: NDArray  # the tilts of the whole when the samples that parts left out had least loss
+    checks: tuple[tuple[int, float], ...]  # rounds, and that loss after them
+    done: bool = False
+
+    @property
+    def loss(self) -> float:
+        return self.whole.losses[-1] if self.whole.losses else np.inf
+
+    @property
+    def n_rounds(self) -> int:
+        """After how many rounds the tilts were best."""
+        return self.lowest[0] if self.checks else len(self.whole.losses)
+
+    @property
+    def lowest(self) -> tuple[int, float]:
+        return min(self.checks, key=lambda check: check[1])
+
+
+def search_round(task: Task, rate: float, every: int, patience: int, here: Search) -> Search:
+    """A round of all descents, and every few rounds a look at what the parts have left out.
+
+    It is done when their loss has not fallen for `patience` rounds.
+    """
+    problem, splits = task.problem, task.splits
+    whole = descend(problem, rate, here.whole)
+    if not whole.referees:
+        return replace(here, done=True)
+    if not splits:
+        return replace(here, whole=whole, best=whole.mean)
+    parts = [descend(part[0], rate, descent) for part, descent in zip(splits, here.parts)]
+    t = len(whole.losses)
+    if t % every:
+        return replace(here, whole=whole, parts=parts)
+    loss = sum(
+        unseen_loss(problem, descent.learnt, rest, fold)
+        for (_, rest, fold), descent in zip(splits, parts)
+    )
+    best = whole.mean if loss < here.lowest[1] else here.best
+    found = Search(whole, parts, best, (*here.checks, (t, loss)))
+    return replace(found, done=t - found.n_rounds >= patience)
+
+
+class Task(NamedTuple):
+    """A problem, the law that each sample trains, and its parts for :func:`search_round`."""
+
+    problem: Problem
+    owners: NDArray
+    splits: list[tuple[Problem, NDArray, NDArray]]
+
+    @classmethod
+    def of(cls, problem: Problem, owners: NDArray, n_splits: int, seed: int) -> Task:
+        few = n_splits < 2 or np.bincount(problem.codes).max() < 2
+        folds = [] if few else split(problem.codes, n_splits, seed)
+        return cls(problem, owners, [(problem.take(rest), rest, fold) for rest, fold in folds])
+
+    def begin(self, space: Space, n_folds: int, seeds: NDArray) -> Search:
+        """The first state of a search, with its referees' seeds."""
+        whole = Descent.of(self.problem, space, n_folds, seeds)
+        parts = [Descent.of(part, space, n_folds, seeds) for part, _, _ in self.splits]
+        checks = [unseen_loss(self.problem, space, rest, fold) for _, rest, fold in self.splits]
+        return Search(whole, parts, whole.mean, ((0, sum(checks)),) if checks else ())
 
 
 class Turn(NamedTuple):
     """Where one of several tasks stands, for :func:`regbayes.chains.descend_each`."""
 
-    index: int
+    task: int
     state: Any
 
 
-def em_round(tasks: Tasks, strength: float, most: float, rng: Any, here: Turn) -> Turn:
+def em_round(tasks: list[Task], strength: float, most: float, rng: Any, here: Turn) -> Turn:
     """:func:`em_step` of a task; no random numbers are used."""
-    problem, owners = tasks[here.index]
+    problem, owners, _ = tasks[here.task]
     return here._replace(state=em_step(problem, owners, strength, most, here.state))
 
 
-def descent_round(tasks: Tasks, rate: float, patience: int, rng: Any, here: Turn) -> Turn:
-    """:func:`descend` of a task; no random numbers are used."""
-    problem, _ = tasks[here.index]
-    return here._replace(state=descend(problem, rate, patience, here.state))
-
-
-def _stalled(losses: Sequence[float], window: int, patience: int) -> bool:
-    if len(losses) < window + patience:
-        return False
-    means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
-    return bool(means[-1 - patience :].argmin() == 0)
+def gradient_round(
+    tasks: list[Task], rate: float, every: int, patience: int, rng: Any, here: Turn
+) -> Turn:
+    """:func:`search_round` of a task; no random numbers are used."""
+    return here._replace(state=search_round(tasks[here.task], rate, every, patience, here.state))
