@@ -49,8 +49,14 @@ class Space(NamedTuple):
     laws: list[Law]
     tilts: NDArray
 
-    loss = 0.0  # EM goes on for as many rounds as it is told to
-    done = False
+    @property
+    def loss(self) -> float:
+        """None is followed by EM, which goes on for as many rounds as it is told to."""
+        return 0.0
+
+    @property
+    def done(self) -> bool:
+        return False
 
 
 class View(NamedTuple):
@@ -220,19 +226,19 @@ Tasks = list[tuple[Problem, NDArray]]  # with the law that each sample trains
 class Turn(NamedTuple):
     """Where one of several tasks stands, for :func:`regbayes.chains.descend_each`."""
 
-    index: int
+    task: int
     state: Any
 
 
 def em_round(tasks: Tasks, strength: float, most: float, rng: Any, here: Turn) -> Turn:
     """:func:`em_step` of a task; no random numbers are used."""
-    problem, owners = tasks[here.index]
+    problem, owners = tasks[here.task]
     return here._replace(state=em_step(problem, owners, strength, most, here.state))
 
 
 def descent_round(tasks: Tasks, rate: float, patience: int, rng: Any, here: Turn) -> Turn:
     """:func:`descend` of a task; no random numbers are used."""
-    problem, _ = tasks[here.index]
+    problem, _ = tasks[here.task]
     return here._replace(state=descend(problem, rate, patience, here.state))
 
 
