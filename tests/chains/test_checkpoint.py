@@ -46,7 +46,12 @@ from regbayes.hmm import (
 )
 from regbayes.mixture import DPMultinomialLogit, GibbsInfiniteSVM, InfiniteSVM
 from regbayes.priors import Fixed, GammaPrior
-from regbayes.scores import FisherKernelLearning, MaxMarginScore
+from regbayes.scores import (
+    FisherKernelLearning,
+    MaxMarginScore,
+    MaxMarginScoreClassifier,
+    SideBySide,
+)
 from regbayes.topics import LatentDirichlet, MaxMarginTopics
 from tests.robustness.runs import DATA, SEQUENCES, flat, same
 
@@ -199,6 +204,12 @@ ROUNDS = {
     "mss, em": MaxMarginScore(SYMBOLS, solver="em", n_iter=6, random_state=0),
     "lm-hmm": LargeMarginHMM(SYMBOLS, max_iter=6, tol=0),
     "fkl": FisherKernelLearning(SYMBOLS, n_iter=12, patience=12, random_state=0),
+    "fkl, side by side": FisherKernelLearning(
+        SideBySide([SYMBOLS, CategoricalHMM(1, n_iter=2, random_state=0)]),
+        n_iter=12,
+        patience=12,
+        random_state=0,
+    ),
     "fkl, all": FisherKernelLearning(SYMBOLS, n_iter=6, validation_fraction=0, random_state=0),
 }
 ALL = SAMPLERS | ROUNDS
@@ -616,6 +627,32 @@ def test_laws_are_learnt_once(tmp_path):
     )
     assert flat(first.laws_) == flat(second.laws_)
     assert flat(first.tilts_) == flat(second.tilts_)
+
+
+def test_choices_go_on(tmp_path, monkeypatch):
+    """Each fold of each candidate is fitted once, whatever happens between them."""
+    model = MaxMarginScoreClassifier(SYMBOLS, (1, 2), C=(3, 10), cv=2, random_state=0)
+    data = SEQUENCES["MaxMarginScoreClassifier"]
+    whole = clone(model).fit(*data)
+    learn, left = CategoricalHMM.learn, [0]
+
+    def learn_or_crash(self, batch):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Crash
+        return learn(self, batch)
+
+    monkeypatch.setattr(CategoricalHMM, "learn", learn_or_crash)
+    model.set_params(checkpoint=Checkpoint(tmp_path, every=1))
+    for n_crashes in range(100):  # noqa: B007
+        left[0] = 4  # a fold learns a law for each of two classes, and so does the fit at the end
+        try:
+            resumed = clone(model).fit(*data)
+        except Crash:
+            continue
+        break
+    assert n_crashes >= 1
+    assert same(resumed, whole)
 
 
 def test_a_descent_that_settled_is_returned_at_once(tmp_path):

@@ -3,14 +3,14 @@
 import faulthandler
 import signal
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from scipy.sparse import issparse
 from sklearn.base import clone, is_regressor
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler
 
 from regbayes import _files
 from regbayes.data import SequenceFeatures, SequenceQuantizer, StepTransformer
@@ -139,7 +139,7 @@ KINDS = {
             "SequenceFeatures": SequenceFeatures(use="both", center=True, scale=True),
             "SequenceFeatures, shapes": SequenceFeatures(use="shapes", window=3),
             "SequenceQuantizer": SequenceQuantizer(4, random_state=0),
-            "StepTransformer": StepTransformer(StandardScaler()),
+            "StepTransformer": StepTransformer(MaxAbsScaler()),
         },
         ("values at 1e150", "one sequence of one step"),
     ),
@@ -280,12 +280,14 @@ def endure(model, case, labels):
                     assert case.new is not None, "refused what it was trained on"
         lone = is_regressor(model) and len(case.y) < 2  # R^2 is not defined
         if hasattr(model, "score") and case.new is None and not lone:
-            score = ask(model.score, case.X, *(target or (None,)))
-            assert not np.isnan(score)
+            with suppress(Refused):  # perplexity needs documents of two words
+                assert not np.isnan(ask(model.score, case.X, *(target or (None,))))
     return True
 
 
 def labels_of(kind, model):
+    if isinstance(model, StepTransformer):
+        return "none"
     if kind in ("sequence", "symbol"):
         return model._sequence_tags().labels
     return "sequence"  # a label for each row
@@ -297,13 +299,13 @@ def run(kind, estimator, case):
         return endure(model, KINDS[kind].inputs[case](), labels_of(kind, model))
 
 
-@pytest.mark.parametrize(("kind", "estimator", "case"), WORST, ids=" | ".join)
+@pytest.mark.parametrize(("kind", "estimator", "case"), WORST, ids=map(" | ".join, WORST))
 def test_the_worst(kind, estimator, case):
     run(kind, estimator, case)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "estimator", "case"), ALL, ids=" | ".join)
+@pytest.mark.parametrize(("kind", "estimator", "case"), ALL, ids=map(" | ".join, ALL))
 def test_everything(kind, estimator, case):
     run(kind, estimator, case)
 

@@ -12,8 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from regbayes.data._sequences import SequenceMixin, Sequences, SequenceTags, check_sequences
+from regbayes.data._table import check_size
 
 Use = Literal["positions", "velocities", "both", "shapes"]
+_LARGEST = 1e300  # of larger ones, differences and sums do not exist
 _MOST_POINTS = 8  # of a shape, on either side of its step
 
 
@@ -145,7 +147,7 @@ class SequenceFeatures(_SequenceTransformer):
         -------
         self
         """
-        check_sequences(self, X, lengths)
+        check_size(check_sequences(self, X, lengths).values, _LARGEST)
         return self
 
     def transform(self, X: Any, lengths: Any = None) -> list[NDArray] | NDArray:
@@ -179,6 +181,7 @@ def describe(
 ) -> NDArray:
     """The features of every step, as `SequenceFeatures` has them; rows of NaN where unobserved."""
     steps = sequences.values
+    check_size(steps, _LARGEST)
     whose = np.repeat(np.arange(len(sequences)), np.diff(sequences.starts))
     positions, velocities = steps, _velocities(steps, sequences.starts)
     if center or scale:
@@ -218,7 +221,8 @@ def _units(sequences: Sequences, whose: NDArray, deviations: NDArray) -> NDArray
     # Divided first, so that the squares of huge or tiny numbers exist.
     squares = (deviations / largest[whose, None]) ** 2
     spread = np.sqrt(_means(squares, starts).mean(axis=1))
-    return np.where(spread > np.finfo(float).eps, spread * largest, 1.0)
+    units = np.maximum(spread * largest, np.finfo(float).tiny)
+    return np.where(spread > np.finfo(float).eps, units, 1.0)
 
 
 def _means(steps: NDArray, starts: NDArray) -> NDArray:

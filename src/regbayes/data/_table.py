@@ -107,14 +107,13 @@ def check_new_table(estimator: Any, X: Any) -> NDArray:
         return validate_data(estimator, X, dtype=np.float64, order="C", reset=False)
 
 
-def check_size(X: NDArray) -> None:
-    """Refuse numbers whose products do not exist, for models that read a table in its own units."""
-    largest = np.abs(X).max(initial=0.0)
-    if largest > 1e100:
+def check_size(X: NDArray, most: float = 1e100) -> None:
+    """Refuse numbers whose products, or sums, do not exist, where they are not scaled inside."""
+    largest = np.fmax.reduce(np.abs(X), axis=None, initial=0.0)  # NaN is not observed
+    if largest > most:
         raise ValueError(
-            f"X has values up to {largest:g}, and squares of such numbers do not exist.\n"
-            "To mend it: scale the columns, for example with "
-            "sklearn.preprocessing.StandardScaler in a Pipeline."
+            f"X has values up to {largest:g}, too large to compute with.\nTo mend it: scale the "
+            "columns, for example with sklearn.preprocessing.MaxAbsScaler."
         )
 
 

@@ -90,11 +90,11 @@ class SideBySide(BaseEstimator):
         return replace(first._sequence_tags(), missing_steps=False)
 
 
+@dataclass(frozen=True, eq=False)
 class _Readings:
     """The samples as each model reads them."""
 
-    def __init__(self, parts: list[Batch]) -> None:
-        self.parts = parts
+    parts: list[Batch]
 
     def __len__(self) -> int:
         return len(self.parts[0])
