@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from regbayes.data._table import remedies
 
-# Standard deviations from the mean beyond which a Gaussian input counts as just far.
+#: Standard deviations from the mean beyond which a Gaussian input counts as just far.
 VIEW_BOUND = 6.0
 
 
