@@ -1,4 +1,4 @@
-"""Sphinx: Markdown pages, the interface from docstrings, a gallery that runs, results as they lie."""
+"""Sphinx: Markdown pages, the interface from docstrings, a gallery that runs, the results."""
 
 import importlib
 import re
@@ -10,9 +10,9 @@ import regbayes
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-import code_lines  # noqa: E402
+import code_lines
 
-from experiments import comparison  # noqa: E402
+from experiments import comparison
 
 project = "regbayes"
 author = "regbayes maintainers"

@@ -1,12 +1,11 @@
 """From a clean clone to a report in a browser: runs it all, and writes docs/transcript.md.
 
-``make transcript`` (``TESTS=0`` leaves out `make test`). It needs git, make, Chromium with its driver,
-and REGBAYES_DATA or a network. Every command is run as it is printed, in a new folder.
+``make transcript`` (``TESTS=0`` leaves out `make test`). It needs git, make, Chromium with its
+driver, and REGBAYES_DATA or a network. Every command is run as it is printed, in a new folder.
 """
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -46,6 +45,25 @@ SHOTS = (  # page, part of it, colours, screen, what it shows
     ("news", "overview", "light", DESKTOP, "20 Newsgroups: what was learned"),
     ("news", "confusion", "dark", PHONE, "20 Newsgroups on a phone: which groups are confused"),
 )
+
+
+INTRODUCTION = """\
+# From a clone to a report: a transcript
+
+Written by `make transcript` (`docs/make_transcript.py`), which ran every command as it stands here, in a new
+folder, and opened the pages in headless Chromium. Lines that begin with # say how long a command took, on a
+machine that others used too.
+
+## The two commands of README"""
+ABOUT_GESTURES = """\
+## Gestures, frame by frame
+
+Seven videos of people who tell stories; every frame has the phase of the gesture. Short chains, so that it
+does not take long."""
+ABOUT_NEWS = """\
+## 20 Newsgroups
+
+Four of the groups."""
 
 
 class Shell:
@@ -150,28 +168,8 @@ def main() -> None:
     shell.run(NEWS.format(SHORT["news"]))
     news = shell.block()
     shots = photograph(shell.folder)
-    PAGE.write_text(
-        "\n\n".join(
-            [
-                "# From a clone to a report: a transcript",
-                "Written by `make transcript` (`docs/make_transcript.py`), which ran every command as it "
-                "stands here, in a new folder, and opened the pages in headless Chromium. Lines that "
-                "begin with # say how long a command took, on two cores that others used too.",
-                "## The two commands of README",
-                first,
-                "## Gestures, frame by frame",
-                "Seven videos of people who tell stories; every frame has the phase of the gesture.",
-                gestures,
-                *shots[:3],
-                "## 20 Newsgroups",
-                "Four of the groups.",
-                news,
-                *shots[3:],
-            ]
-        )
-        + "\n",
-        encoding="utf-8",
-    )
+    PAGE.write_text("\n\n".join([INTRODUCTION, first, ABOUT_GESTURES, gestures, *shots[:3],
+                                ABOUT_NEWS, news, *shots[3:]]) + "\n", encoding="utf-8")  # fmt: skip
     print(f"{PAGE} written")
 
 

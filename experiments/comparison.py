@@ -111,9 +111,7 @@ def _result(result: Result, results: Path) -> Iterator[str]:
     if measured is None and result.page:
         old = (results / f"{result.page}.json").exists()
         yield (
-            "*Not run again since the code behind it changed.*"
-            if old
-            else "*Not run in full yet.*"
+            "*Not run again since the code behind it changed.*" if old else "*Not run in full yet.*"
         )
     if measured is not None and measured.page:
         yield _embedded(measured.page, results)
@@ -190,8 +188,8 @@ def _benchmarks(folder: Path) -> Iterator[str]:
         "Ours and a named peer in turn, in one process, so that a busy machine slows both alike: "
         "ratios below one are faster than the peer. `make bench` runs all of them."
     )
-    pages = {file.stem.removeprefix("bench_") for file in (folder / "benchmarks").glob("bench_*.py")}
-    for name in sorted(pages):
+    files = sorted((folder / "benchmarks").glob("bench_*.py"))
+    for name in (file.stem.removeprefix("bench_") for file in files):
         file = folder / "benchmarks" / "results" / f"{name}.md"
         yield f"### {name.capitalize()}"
         if not file.exists():
@@ -265,10 +263,10 @@ def _quoted(folder: Path) -> list[list[str]]:
             continue
         for line in file.read_text(encoding="utf-8").splitlines():
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if len(cells) == 8 and cells[4].replace(".", "").isdigit():
-                if cells[0].startswith(task) and cells[2].startswith(peer):
-                    brief = (re.sub(r" \(.*\)", "", cell) for cell in (cells[0], cells[2]))
-                    lines.append([*brief, cells[4]])
+            numbers = len(cells) == 8 and cells[4].replace(".", "").isdigit()
+            if numbers and cells[0].startswith(task) and cells[2].startswith(peer):
+                brief = (re.sub(r" \(.*\)", "", cell) for cell in (cells[0], cells[2]))
+                lines.append([*brief, cells[4]])
     return lines
 
 

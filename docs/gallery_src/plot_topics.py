@@ -43,8 +43,8 @@ plain = LatentDirichlet(4, random_state=0).fit(X[train])
 pandas.DataFrame(plain.top_words(6, words))
 
 # %%
-# With a margin, topics are coloured by the class that they speak for most. Beside each are the words
-# that are more frequent in it than anywhere else.
+# With a margin, topics are coloured by the class that they speak for most. Beside each are the
+# words that are more frequent in it than anywhere else.
 
 model = MaxMarginTopics(8, random_state=0).fit(X[train], y[train])
 lift = model.components_ / model.components_.mean(axis=0)

@@ -10,7 +10,7 @@ from regbayes import datasets
 from regbayes.datasets import DatasetError, _remote
 from regbayes.datasets._remote import RemoteFile
 
-# The only one whose originals have no public address: its files are made by experiments/visual_words.py.
+# Its originals have no public address; experiments/visual_words.py makes the files.
 OFFLINE = {"fetch_scene15"}
 FETCH = sorted(name for name in datasets.__all__ if name.startswith("fetch_"))
 ONLINE = [name for name in FETCH if name not in OFFLINE]

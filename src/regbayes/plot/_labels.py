@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regbayes.plot._axes import INK, axes_or_new
+from regbayes.plot.prepare import confusion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +43,8 @@ def plot_confusion(y_true: Any, y_pred: Any, ax: Axes | None = None) -> Axes:
             f"labels have shape {truth.shape} and answers {answers.shape}; pass a label and an "
             "answer for each item, those of sequences after np.concatenate."
         )
-    from sklearn.metrics import confusion_matrix
-
-    names = np.unique(np.concatenate([truth, answers]))
-    counts = confusion_matrix(truth, answers, labels=names)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    names, codes = np.unique(np.concatenate([truth, answers]), return_inverse=True)
+    counts, shares = confusion(*np.split(codes, 2), len(names))
     ax = axes_or_new(ax)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     if len(names) <= _FEW:
