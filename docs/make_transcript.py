@@ -5,6 +5,7 @@ driver, and REGBAYES_DATA or a network. Every command is run as it is printed, i
 """
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -43,23 +44,23 @@ SHOTS = (  # page, part of it, colours, screen, what it shows
     ("gestures", "parts", "dark", DESKTOP, "Gestures, dark: what the states mean"),
     ("gestures", "signal", "light", PHONE, "Gestures on a phone: a video and its states"),
     ("news", "overview", "light", DESKTOP, "20 Newsgroups: what was learned"),
-    ("news", "confusion", "dark", PHONE, "20 Newsgroups on a phone: which groups are confused"),
+    ("news", "answers", "dark", PHONE, "20 Newsgroups on a phone: which groups are confused"),
 )
 
 
 INTRODUCTION = """\
 # From a clone to a report: a transcript
 
-Written by `make transcript` (`docs/make_transcript.py`), which ran every command as it stands here, in a new
-folder, and opened the pages in headless Chromium. Lines that begin with # say how long a command took, on a
-machine that others used too.
+Written by `make transcript` (`docs/make_transcript.py`), which ran every command as it stands here,
+in a new folder, and opened the pages in headless Chromium. Lines that begin with # say how long a
+command took, on a machine that others used too.
 
 ## The two commands of README"""
 ABOUT_GESTURES = """\
 ## Gestures, frame by frame
 
-Seven videos of people who tell stories; every frame has the phase of the gesture. Short chains, so that it
-does not take long."""
+Seven videos of people who tell stories; every frame has the phase of the gesture. Short chains, so
+that it does not take long."""
 ABOUT_NEWS = """\
 ## 20 Newsgroups
 
@@ -67,10 +68,11 @@ Four of the groups."""
 
 
 class Shell:
-    """Runs commands in one folder, and remembers what they said."""
+    """Runs commands in one folder, and remembers what they said, also when it is started again."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.text = folder, []
+        self.folder, self.text, self.notes = folder, [], folder / "said.json"
+        self.said = json.loads(self.notes.read_text("utf-8")) if self.notes.exists() else {}
         bin_ = folder / "regbayes" / ".venv" / "bin"
         self.environment = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
         self.environment |= {"COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb"}
@@ -81,8 +83,8 @@ class Shell:
             start = time.perf_counter()
             if command.startswith("cd "):
                 self.folder = self.folder / command[3:]
-                said = ""
-            else:
+                self.said[command] = f"$ {command}"
+            if command not in self.said:
                 done = subprocess.run(
                     command,
                     shell=True,
@@ -94,12 +96,14 @@ class Shell:
                 )
                 if done.returncode:
                     raise SystemExit(f"{done.stdout}\n`{command}` ended with {done.returncode}")
-                said = done.stdout
-            self.text.append(self._told(command, said, time.perf_counter() - start))
+                self.said[command] = self._told(command, done.stdout, time.perf_counter() - start)
+                self.notes.write_text(json.dumps(self.said), encoding="utf-8")
+            self.text.append(self.said[command])
 
     def _told(self, command: str, said: str, seconds: float) -> str:
         """The command and the last lines of what it said, without the folders of this machine."""
         lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+        lines = [line for line in lines if "file://" not in line]  # pip, about its own places
         if len(lines) > 40:
             lines = [*lines[:3], "[...]", *lines[-30:]]
         text = "\n".join([f"$ {command}", *lines])
@@ -108,8 +112,7 @@ class Shell:
         return f"{text}\n# {seconds:.0f} s" if seconds > 1 else text
 
     def _names(self) -> dict[str, str]:
-        names = {str(ROOT): "https://example.org/regbayes.git", tempfile.gettempdir(): "/tmp"}
-        names = {str(self.folder.parent): "~", **names}
+        names = {str(self.folder.parent): "~", str(ROOT): "$REPOSITORY"}
         if data := os.environ.get("REGBAYES_DATA"):
             names = {data: "$REGBAYES_DATA", **names}
         return names
@@ -155,7 +158,7 @@ def photograph(folder: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--no-tests", action="store_true", help="leave out `make test`")
-    parser.add_argument("--folder", type=Path, help="where to work; a new folder by default")
+    parser.add_argument("--folder", type=Path, help="new by default; an old one goes on")
     asked = parser.parse_args()
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="regbayes-"))
     folder.mkdir(exist_ok=True, parents=True)
@@ -168,8 +171,17 @@ def main() -> None:
     shell.run(NEWS.format(SHORT["news"]))
     news = shell.block()
     shots = photograph(shell.folder)
-    PAGE.write_text("\n\n".join([INTRODUCTION, first, ABOUT_GESTURES, gestures, *shots[:3],
-                                ABOUT_NEWS, news, *shots[3:]]) + "\n", encoding="utf-8")  # fmt: skip
+    parts = [
+        INTRODUCTION,
+        first,
+        ABOUT_GESTURES,
+        gestures,
+        *shots[:3],
+        ABOUT_NEWS,
+        news,
+        *shots[3:],
+    ]
+    PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"{PAGE} written")
 
 
