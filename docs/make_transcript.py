@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from io import BytesIO
@@ -38,7 +39,7 @@ grep -E ',(sci\\.space|sci\\.med|rec\\.autos|rec\\.sport\\.hockey|label)$' news.
 regbayes fit four.csv --label label -o news.model {}
 regbayes report news.model four.csv -o news.html
 """
-SHORT = {"gestures": "--n-draws 20 --burn-in 30", "news": "--n-draws 10 --burn-in 40"}
+SHORT = {"gestures": "--n-draws 10 --burn-in 20", "news": "--n-draws 10 --burn-in 30"}
 SHOTS = (  # page, part of it, colours, screen, what it shows
     ("gestures", "overview", "light", DESKTOP, "Gestures: what was learned, and a video's states"),
     ("gestures", "parts", "dark", DESKTOP, "Gestures, dark: what the states mean"),
@@ -70,10 +71,9 @@ Four of the groups."""
 class Shell:
     """Runs commands in one folder, and remembers what they said, also when it is started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bin_: Path) -> None:
         self.folder, self.text, self.notes = folder, [], folder / "said.json"
         self.said = json.loads(self.notes.read_text("utf-8")) if self.notes.exists() else {}
-        bin_ = folder / "regbayes" / ".venv" / "bin"
         self.environment = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
         self.environment |= {"COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb"}
 
@@ -158,14 +158,19 @@ def photograph(folder: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--no-tests", action="store_true", help="leave out `make test`")
+    parser.add_argument("--here", action="store_true", help="leave out the clone: this environment")
     parser.add_argument("--folder", type=Path, help="new by default; an old one goes on")
     asked = parser.parse_args()
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="regbayes-"))
     folder.mkdir(exist_ok=True, parents=True)
-    shell = Shell(folder)
-    clone = CLONE.format(root=ROOT)
-    shell.run(clone.replace("make test\n", "") if asked.no_tests else clone)
-    first = shell.block()
+    venv = folder / "regbayes" / ".venv" / "bin"
+    shell = Shell(folder, Path(sys.executable).parent if asked.here else venv)
+    if asked.here:
+        first = "This time they were left out (`--here`): an environment was there already."
+    else:
+        clone = CLONE.format(root=ROOT)
+        shell.run(clone.replace("make test\n", "") if asked.no_tests else clone)
+        first = shell.block()
     shell.run(GESTURES.format(SHORT["gestures"]))
     gestures = shell.block()
     shell.run(NEWS.format(SHORT["news"]))
