@@ -44,7 +44,7 @@ def plot_confusion(y_true: Any, y_pred: Any, ax: Axes | None = None) -> Axes:
             "answer for each item, those of sequences after np.concatenate."
         )
     names, codes = np.unique(np.concatenate([truth, answers]), return_inverse=True)
-    counts, shares = confusion(*np.split(codes, 2), len(names))
+    counts, shares = confusion(codes[: len(truth)], codes[len(truth) :], len(names))
     ax = axes_or_new(ax)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     if len(names) <= _FEW:
