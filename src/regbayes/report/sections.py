@@ -78,10 +78,9 @@ def _size_in_words(subject: Subject) -> str:
         return text + "."
     share = float(np.mean(sizes == n))
     low, high = (int(q) for q in np.quantile(sizes, (0.025, 0.975), method="inverted_cdf"))
-    spread = f"always {low}" if low == high else f"between {low} and {high}"
+    spread = "" if low == high else f", and 95% of them between {low} and {high}"
     return (
-        f"{text}, a number that it found by itself: {share:.0%} of the draws have as many, and "
-        f"95% of them {spread}."
+        f"{text}, a number that it found by itself: {share:.0%} of the draws have as many{spread}."
     )
 
 
