@@ -27,8 +27,10 @@ def features(subject: Subject) -> Section | None:
                 [*row, float(weights[:, k].mean()), _strongest_items(subject, weights[:, k])]
                 for k, row in enumerate(rows)
             ]
-        words = "Words" if hasattr(model, "top_words") else "Inputs"
-        drawn.append(figures.table(f"{words} of each {part}.", columns, rows))
+        caption = f"Inputs of each {part}."
+        if hasattr(model, "top_words"):
+            caption = f"Words that set each {part} apart from the others."
+        drawn.append(figures.table(caption, columns, rows))
     for attribute, caption, value in (
         ("topic_weights_", "What each topic adds to the score of a class.", "weight"),
         ("class_activations_", "Mean of each feature in each class.", "activation"),
@@ -45,7 +47,7 @@ def features(subject: Subject) -> Section | None:
 def _top_inputs(subject: Subject) -> list[list[Any]] | None:
     names = subject.names or None
     if hasattr(subject.model, "top_words"):
-        found = subject.model.top_words(10, names)
+        found = typical_words(subject.model, names)
     elif hasattr(subject.model, "top_inputs"):
         found = subject.model.top_inputs(10, names)
     else:
@@ -62,6 +64,22 @@ def _top_inputs(subject: Subject) -> list[list[Any]] | None:
         ]
         for k in range(n)
     ]
+
+
+def typical_words(model: Any, names: Any) -> NDArray:
+    """Ten words of each topic, those that set it apart most from the mean of all topics.
+
+    The commonest words of a topic are often those of every topic: “the”, “and”. A word counts by its
+    share times the logarithm of how much larger that is than usual.
+    """
+    topics = getattr(model, "components_", None)
+    if topics is None or len(topics) < 2:
+        return model.top_words(10, names)
+    shares = np.maximum(topics, 1e-300)
+    apart = shares * np.log(shares / shares.mean(axis=0))
+    known = getattr(model, "feature_names_in_", np.arange(shares.shape[1]))
+    words = np.asarray(known if names is None else names)
+    return words[np.argsort(-apart, axis=1, kind="stable")[:, :10]]
 
 
 def _transformed(subject: Subject) -> NDArray | None:
