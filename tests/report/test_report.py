@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from regbayes.data import StepTransformer
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.report import write_report
-from regbayes.report.page import make_page
 from regbayes.report.features import typical_words
+from regbayes.report.page import make_page
 from regbayes.report.sections import Section, make_sections
 from regbayes.report.subject import Subject
 from tests.report.conftest import HOSTILE

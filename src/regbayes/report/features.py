@@ -69,8 +69,8 @@ def _top_inputs(subject: Subject) -> list[list[Any]] | None:
 def typical_words(model: Any, names: Any) -> NDArray:
     """Ten words of each topic, those that set it apart most from the mean of all topics.
 
-    The commonest words of a topic are often those of every topic: “the”, “and”. A word counts by its
-    share times the logarithm of how much larger that is than usual.
+    The commonest words of a topic are often those of every topic: “the”, “and”. A word counts by
+    its share times the logarithm of how much larger that is than usual.
     """
     topics = getattr(model, "components_", None)
     if topics is None or len(topics) < 2:
