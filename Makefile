@@ -4,7 +4,7 @@ BIN := .venv/bin
 WHAT ?= 000_table1
 export REGBAYES_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: demo test lint format check-slow reproduce bench docs clean
+.PHONY: demo test lint format check-slow reproduce bench docs readme transcript release-check clean
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -49,6 +49,15 @@ bench: .venv/.installed-peers   ## ratios against named peers
 
 docs: .venv/.installed-docs     ## HTML in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+readme: .venv/.installed        ## README's tables, from the results
+	$(BIN)/python -m experiments.comparison
+
+transcript: .venv/.installed    ## docs/transcript.md and its pictures, from a clean clone [TESTS=0]
+	$(BIN)/python docs/make_transcript.py $(if $(filter 0,$(TESTS)),--no-tests)
+
+release-check: .venv/.installed ## wheel and sdist, built, installed in a clean environment, used
+	$(BIN)/python tests/release_check.py
 
 clean:
 	rm -rf .venv docs/_build build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

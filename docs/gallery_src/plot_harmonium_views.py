@@ -75,12 +75,16 @@ for ax, image, likely in zip(axes, images[450:], guessed):
     ax.set_axis_off()
 
 # %%
-# And the other way round: the mean picture that the features of a single tag stand for.
+# And the other way round: the picture that the features of a single tag stand for, less the mean of
+# the three.
 
 asked = np.eye(len(TAGS))[:3]
 drawn = model.reconstruct({"tags": asked})["image"].reshape(-1, SIZE, SIZE)
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.4), layout="constrained")
+drawn -= drawn.mean(axis=0)
+far = np.abs(drawn).max()
+figure, axes = plt.subplots(1, 3, figsize=(7, 2.8), layout="constrained")
 for ax, image, tag in zip(axes, drawn, TAGS):
-    ax.imshow(image, cmap="gray")
+    shown = ax.imshow(image, cmap="RdBu_r", vmin=-far, vmax=far)
     ax.set_title(tag)
     ax.set_axis_off()
+figure.colorbar(shown, ax=axes, label="brighter than the mean")

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas
 
-from regbayes.plot import plot_topics
+from regbayes.plot import plot_topic_words
 from regbayes.topics import LatentDirichlet, MaxMarginTopics
 
 THEMES = {
@@ -43,11 +43,14 @@ plain = LatentDirichlet(4, random_state=0).fit(X[train])
 pandas.DataFrame(plain.top_words(6, words))
 
 # %%
-# With a margin, topics are coloured by the class that they speak for most.
+# With a margin, topics are coloured by the class that they speak for most. Beside each are the
+# words that are more frequent in it than anywhere else.
 
 model = MaxMarginTopics(8, random_state=0).fit(X[train], y[train])
+lift = model.components_ / model.components_.mean(axis=0)
+typical = words[np.argsort(-lift)[:, :5]]
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-plot_topics(model.top_words(5, words), model.topic_weights_, model.classes_, ax=ax)
+plot_topic_words(typical, model.topic_weights_, model.classes_, ax=ax)
 ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
 
 # %%
@@ -57,5 +60,5 @@ ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
 note = X[new][:1]
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 shares = np.sqrt(model.transform(note)[0])
-plot_topics(model.top_words(5, words), model.topic_weights_, model.classes_, shares, ax=ax)
+plot_topic_words(typical, model.topic_weights_, model.classes_, shares, ax=ax)
 ax.set_title(f"labelled {model.predict(note)[0]}, and is about {y[new][0]}")

@@ -248,6 +248,19 @@ def test_datasets(run, run_json, tmp_path):
     np.testing.assert_allclose(table["x0"], np.concatenate(data.data).ravel())
 
 
+def test_counts_become_texts_and_views_columns():
+    from scipy.sparse import csr_matrix
+    from sklearn.utils import Bunch
+
+    from regbayes.cli._data import to_frame
+
+    counts = csr_matrix([[2, 0, 1], [0, 1, 0]])
+    words = Bunch(data=counts, target=["x", "y"], feature_names=["sea", "tea", "bee"])
+    assert to_frame(words).to_dict("list") == {"text": ["sea sea bee", "tea"], "label": ["x", "y"]}
+    views = Bunch(data={"px": np.eye(2), "tag": np.zeros((2, 1))}, target=[0, 1])
+    assert list(to_frame(views).columns) == ["px_0", "px_1", "tag_0", "label"]
+
+
 def test_report(run, run_json, models, table, tmp_path, monkeypatch):
     seen = {}
 

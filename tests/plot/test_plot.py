@@ -22,7 +22,6 @@ from regbayes.plot import (
     plot_signal,
     plot_states,
     plot_topic_words,
-    plot_topics,
     plot_trace,
     plot_transitions,
 )
@@ -289,15 +288,16 @@ def test_activations_are_about_the_mean_of_the_classes(ax):
         plot_activations(values.T, ["x", "y"], ax)
 
 
-def test_words_of_a_topic_are_in_order(ax):
-    shares = [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]
-    assert plot_topic_words(shares, ["oak", "elm", "ash"], 1, ax) is ax
+def test_topics_without_classes_are_in_order(ax):
+    words = [["oak"], ["elm"], ["ash"]]
+    assert plot_topic_words(words, [0.1, 0.2, 0.7], ax=ax) is ax
     assert [text.get_text() for text in ax.get_yticklabels()] == ["ash", "elm", "oak"]
     assert [bar.get_width() for bar in ax.patches] == [0.7, 0.2, 0.1]
     low, high = ax.get_ylim()
     assert low > high  # the commonest is on top
-    with pytest.raises(ValueError, match="in the order of the columns"):
-        plot_topic_words(shares, ["oak", "elm"], 0, ax)
+    assert ax.get_legend() is None
+    with pytest.raises(ValueError, match="a number for each topic"):
+        plot_topic_words(words, [0.5, 0.5], ax=ax)
 
 
 def test_a_transition_matrix_has_its_rows_downwards(ax):
@@ -343,18 +343,19 @@ def test_importing_the_package_does_not_import_matplotlib():
 def test_topics_have_the_colour_of_their_class(ax):
     words = [["a", "b"], ["c", "d"], ["e", "f"]]
     weights = np.array([[3.0, -1.0, 0.5], [-3.0, 1.0, -0.5]])
-    assert plot_topics(words, weights, ["one", "two"], ax=ax) is ax
+    assert plot_topic_words(words, weights, ["one", "two"], ax=ax) is ax
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a b", "c d", "e f"]
-    assert [bar.get_width() for bar in ax.patches] == [3.0, 1.0, 0.5]
-    colors = [bar.get_facecolor() for bar in ax.patches]
+    bars = sorted(ax.patches, key=lambda bar: bar.get_y())
+    assert [bar.get_width() for bar in bars] == [3.0, 1.0, 0.5]
+    colors = [bar.get_facecolor() for bar in bars]
     assert colors[0] == colors[2] != colors[1]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
 
 
 def test_topics_of_one_document(ax):
     weights = np.array([[3.0, -1.0], [-3.0, 1.0]])
-    plot_topics([["a"], ["b"]], weights, ["one", "two"], [0.1, 0.9], n_topics=1, ax=ax)
+    plot_topic_words([["a"], ["b"]], weights, ["one", "two"], [0.1, 0.9], n_topics=1, ax=ax)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["b"]
     assert ax.patches[0].get_width() == pytest.approx(0.9)
     with pytest.raises(ValueError, match="2 classes and 1 topics"):
-        plot_topics([["a"]], weights, ["one", "two"], ax=ax)
+        plot_topic_words([["a"]], weights, ["one", "two"], ax=ax)

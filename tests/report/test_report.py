@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from regbayes.data import StepTransformer
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.report import write_report
+from regbayes.report.features import typical_words
 from regbayes.report.page import make_page
 from regbayes.report.sections import Section, make_sections
 from regbayes.report.subject import Subject
@@ -391,3 +392,11 @@ def test_mistakes_are_told(mixture, table):
         sections_of(mixture, X, y[:-1])
     with pytest.raises(NotFittedError):
         write_report(GibbsInfiniteSVM(), X, y)
+
+
+def test_words_of_a_topic_are_those_that_set_it_apart():
+    class Topics:
+        components_ = np.array([[0.6, 0.3, 0.1], [0.6, 0.1, 0.3]])
+
+    words = typical_words(Topics(), ["the", "sea", "oven"])
+    assert words[:, 0].tolist() == ["sea", "oven"]  # not "the", the commonest of both

@@ -44,10 +44,24 @@ def as_table(name: str, seed: int = 0) -> Any:
 
 
 def to_frame(bunch: Any) -> Any:
-    """Columns `sequence_id`, `time` if there are sequences, the features, and `label`."""
+    """Columns `sequence_id`, `time` if there are sequences, the features, and `label`.
+
+    Counts of words become a column `text`, in which every word stands as often as it was counted;
+    columns of a view begin with its name.
+    """
     import pandas
+    from scipy.sparse import issparse
 
     data, target = bunch.data, bunch.target
+    if issparse(data):
+        words = np.array(_names(bunch, data.shape[1]), dtype=object)
+        places = zip(data.indptr[:-1], data.indptr[1:])
+        rows = (slice(start, end) for start, end in places)
+        texts = [" ".join(np.repeat(words[data.indices[at]], data.data[at])) for at in rows]
+        return pandas.DataFrame({"text": texts, "label": np.asarray(target)})
+    if isinstance(data, dict):
+        views = [pandas.DataFrame(view).add_prefix(f"{name}_") for name, view in data.items()]
+        return pandas.concat(views, axis=1).assign(label=np.asarray(target))
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype != object:
         table = pandas.DataFrame(data, columns=_names(bunch, data.shape[1]))
         return table.assign(label=np.asarray(target))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from regbayes.data._table import check_classes, check_names_classes, remedies
 
-# Standard deviations from the mean beyond which a Gaussian input counts as just far.
+#: Standard deviations from the mean beyond which a Gaussian input counts as just far.
 VIEW_BOUND = 6.0
 MOST_COUNTED = 2**31 - 1
 _LEAST = np.finfo(float).tiny  # a spread below the smallest normal number is none

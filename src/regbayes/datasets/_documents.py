@@ -105,11 +105,11 @@ def _parse_listed(
     labels: dict[str, list] = {"train": [], "test": []}
     for number, (line, text) in enumerate(zip(lines, texts), start=1):
         fields = line.split("\t")
-        part = "train" if "train" in fields[1] else "test"
         # Some labels lack their last letter.
         found = [i for i, name in enumerate(classes) if fields[-1] and name.startswith(fields[-1])]
         if len(fields) != 3 or len(found) != 1:
             raise ValueError(f"line {number}, {line[:40]!r}, is no name, part and label")
+        part = "train" if "train" in fields[1] else "test"
         documents[part].append(tokenize(text))
         labels[part].append(found[0])
     vocabulary = _vocabulary([*documents["train"], *documents["test"]], 1)

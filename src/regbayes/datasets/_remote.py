@@ -162,7 +162,8 @@ class RemoteFile:
                 time.sleep(self.pause * 2 ** (attempt - 1))
             try:
                 with urllib.request.urlopen(self.url, timeout=self.timeout) as response:
-                    return self.unpack(response.read())
+                    content = _receive(response, PurePosixPath(self.url).name)
+                return self.unpack(content)
             except urllib.error.HTTPError as error:
                 failure: Exception = error
                 if error.code not in TRANSIENT_STATUS:
@@ -171,6 +172,28 @@ class RemoteFile:
                 # No route, no name, a connection cut short (IncompleteRead), a timeout.
                 failure = error
         raise DatasetError(f"could not download {self.url}: {failure!r}") from failure
+
+
+def _receive(response: Any, name: str) -> bytes:
+    """The body of an answer, with a bar on a terminal; one that is cut short is an error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    promised, parts = response.length, []
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    console = Console(stderr=True)
+    shown = Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    )
+    with shown:
+        task = shown.add_task(name, total=promised)
+        while part := response.read(1 << 16):
+            parts.append(part)
+            shown.advance(task, len(part))
+    content = b"".join(parts)
+    if promised is not None and len(content) < promised:
+        raise http.client.IncompleteRead(content, promised - len(content))
+    return content
 
 
 def read_columns(text: str, types: Mapping[str, Callable[[str], Any]]) -> Columns:

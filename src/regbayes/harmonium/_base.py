@@ -207,7 +207,7 @@ class BaseHarmonium(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_)
+        ndarray of shape (n_samples, `n_features_`)
         """
         return self._features(X)
 

@@ -82,7 +82,7 @@ class Harmonium(FeatureLearner):
     ----------
     n_features_ : int
         Features in use.
-    activations_ : ndarray of shape (n_features_,)
+    activations_ : ndarray of shape (`n_features_`,)
         Mean of each feature in the training data.
     objective_ : ndarray of shape ``(n_iter_ + 1,)``
         What is minimised, at the start and after each epoch, on 200 of the training rows; on all
@@ -279,7 +279,7 @@ class MaxMarginHarmonium(FeatureClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    class_activations_ : ndarray of shape (n_classes, n_features_)
+    class_activations_ : ndarray of shape (n_classes, `n_features_`)
         Mean of each feature in the training items of each class.
     n_features_, activations_, objective_, n_iter_, converged_, validation_losses_
         As in :class:`Harmonium`.
@@ -386,7 +386,7 @@ class InfiniteMaxMarginHarmonium(FeatureClassifier):
     classes_ : ndarray of shape (n_classes,)
     n_features_ : int
         Features in use, that is, which differ from item to item.
-    class_activations_ : ndarray of shape (n_classes, n_features_)
+    class_activations_ : ndarray of shape (n_classes, `n_features_`)
         Mean of each feature in the training items of each class.
     activations_, objective_, n_iter_, converged_, validation_losses_
         As in :class:`Harmonium`.

@@ -5,9 +5,9 @@ first picture, not by this package.
 """
 
 from regbayes.plot._chain import plot_signal, plot_states, plot_transitions
-from regbayes.plot._labels import plot_activations, plot_confusion, plot_topic_words
+from regbayes.plot._labels import plot_activations, plot_confusion
 from regbayes.plot._regions import plot_decision_regions
-from regbayes.plot._topics import plot_topics
+from regbayes.plot._topics import plot_topic_words
 from regbayes.plot._trace import plot_co_assignment, plot_component_counts, plot_trace
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "plot_signal",
     "plot_states",
     "plot_topic_words",
-    "plot_topics",
     "plot_trace",
     "plot_transitions",
 ]

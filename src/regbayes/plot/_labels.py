@@ -1,4 +1,4 @@
-"""Pictures of labels: which are confused, and which features or words go with them."""
+"""Pictures of labels: which are confused, and which features go with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regbayes.plot._axes import ACCENT, INK, axes_or_new
+from regbayes.plot._axes import INK, axes_or_new
+from regbayes.plot.prepare import confusion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +43,8 @@ def plot_confusion(y_true: Any, y_pred: Any, ax: Axes | None = None) -> Axes:
             f"labels have shape {truth.shape} and answers {answers.shape}; pass a label and an "
             "answer for each item, those of sequences after np.concatenate."
         )
-    from sklearn.metrics import confusion_matrix
-
-    names = np.unique(np.concatenate([truth, answers]))
-    counts = confusion_matrix(truth, answers, labels=names)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    names, codes = np.unique(np.concatenate([truth, answers]), return_inverse=True)
+    counts, shares = confusion(codes[: len(truth)], codes[len(truth) :], len(names))
     ax = axes_or_new(ax)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     if len(names) <= _FEW:
@@ -104,46 +102,4 @@ def plot_activations(
         ax.set_xticks(range(len(names)), names, rotation=90)
     bar = ax.figure.colorbar(image, ax=ax, label="above or below the mean of the classes")
     bar.outline.set_edgecolor(INK)
-    return ax
-
-
-def plot_topic_words(
-    components: Any, words: Any, topic: int = 0, ax: Axes | None = None, n_words: int = 10
-) -> Axes:
-    """The commonest words of a topic, a bar for each, the commonest on top.
-
-    Parameters
-    ----------
-    components : array-like of shape (n_topics, n_words_in_all)
-        Shares of the words in the topics, such as ``model.components_``.
-    words : array-like of str of shape (n_words_in_all,)
-    topic : int, default=0
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; a new figure by default.
-    n_words : int, default=10
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Examples
-    --------
-    >>> ax = plot_topic_words([[0.1, 0.6, 0.3]], ["tea", "sea", "ship"], n_words=2)
-    >>> [text.get_text() for text in ax.get_yticklabels()]
-    ['sea', 'ship']
-    >>> [float(bar.get_width()) for bar in ax.patches]
-    [0.6, 0.3]
-    """
-    table, words = np.asarray(components, dtype=float), np.asarray(words)
-    if table.ndim != 2 or table.shape[1] != len(words):
-        raise ValueError(
-            f"topics have shape {table.shape}, for {len(words)} words; pass a row for each topic "
-            "and the words in the order of the columns."
-        )
-    first = np.argsort(-table[topic], kind="stable")[:n_words]
-    ax = axes_or_new(ax)
-    ax.barh(range(len(first)), table[topic, first], color=ACCENT)
-    ax.set(xlabel="share of the topic", title=f"topic {topic}", yticks=range(len(first)))
-    ax.set_yticklabels(words[first])
-    ax.invert_yaxis()
     return ax

@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regbayes.plot._axes import INK, axes_or_new
+from regbayes.plot._axes import ACCENT, INK, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_topics(
+def plot_topic_words(
     top_words: Any,
     weights: Any,
-    classes: Any,
+    classes: Any = None,
     shares: Any = None,
     n_topics: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Topics as bars with their words, coloured by the class that they speak for most.
+    """Topics as bars with their words; with classes, in the colour of the one they speak for most.
 
     Parameters
     ----------
     top_words : array-like of str of shape (n_topics, n_words)
-        Of :meth:`regbayes.topics.MaxMarginTopics.top_words`.
-    weights : array-like of shape (n_classes, n_topics)
-        What each topic says for each class, such as `topic_weights_`.
-    classes : array-like of shape (n_classes,)
+        Such as :meth:`regbayes.topics.LatentDirichlet.top_words`.
+    weights : array-like of shape (n_topics,) or (n_classes, n_topics)
+        How common the topics are; or what each says for each class, such as `topic_weights_`.
+    classes : array-like of shape (n_classes,), default=None
     shares : array-like of shape (n_topics,), default=None
         How much of one document each topic is: bars then are what the document gets from them.
     n_topics : int, default=12
@@ -42,34 +42,40 @@ def plot_topics(
 
     Examples
     --------
-    >>> ax = plot_topics([["sun", "sea"], ["ice", "snow"]], [[2, -1], [-2, 1]], ["warm", "cold"])
+    >>> words = [["sun", "sea"], ["ice", "snow"]]
+    >>> ax = plot_topic_words(words, [[2, -1], [-2, 1]], ["warm", "cold"])
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['sun sea', 'ice snow']
     >>> [float(bar.get_width()) for bar in ax.patches]
     [2.0, 1.0]
+    >>> ax = plot_topic_words(words, [0.3, 0.7])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['ice snow', 'sun sea']
     """
     weights = np.asarray(weights, dtype=np.float64)
+    names = [] if classes is None else [str(name) for name in classes]
+    if weights.shape != (*[len(names)] * bool(names), len(top_words)):
+        raise ValueError(
+            f"weights have the shape {weights.shape}, but there are {len(names)} classes and "
+            f"{len(top_words)} topics; pass a number for each topic, or such a row for each class."
+        )
+    weights = np.atleast_2d(weights)
     if shares is not None:
         weights = weights * np.asarray(shares)
-    if weights.shape != (len(classes), len(top_words)):
-        raise ValueError(
-            f"weights have the shape {weights.shape}, but there are {len(classes)} classes and "
-            f"{len(top_words)} topics."
-        )
     best, length = weights.argmax(axis=0), weights.max(axis=0)
     order = np.argsort(-length, kind="stable")[:n_topics]
     ax = axes_or_new(ax)
     from matplotlib import colormaps
 
     colors = colormaps["tab10"]
-    named = set()
-    for place, k in enumerate(order):
-        label = None if best[k] in named else str(classes[best[k]])
-        named.add(best[k])
-        ax.barh(place, float(length[k]), color=colors(int(best[k]) % 10), label=label)
+    for k in np.unique(best[order]):  # classes in their order
+        places = np.flatnonzero(best[order] == k)
+        color, name = (colors(int(k) % 10), names[k]) if names else (ACCENT, None)
+        ax.barh(places, length[order[places]], color=color, label=name)
     ax.axvline(0.0, color=INK, linewidth=0.8)
     ax.set(yticks=range(len(order)), xlabel="weight" if shares is None else "weight × share")
     ax.set_yticklabels([" ".join(map(str, top_words[k])) for k in order])
     ax.invert_yaxis()
-    ax.legend(loc="lower right", frameon=False)
+    if names:
+        ax.legend(loc="lower right", frameon=False)
     return ax

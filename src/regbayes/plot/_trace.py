@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from regbayes.chains import Trace
 from regbayes.plot._axes import ACCENT, INK, axes_or_new
+from regbayes.plot.prepare import size_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,10 +39,11 @@ def plot_component_counts(trace: Trace, ax: Axes | None = None) -> Axes:
     """
     name = size_name(trace)
     ax = axes_or_new(ax)
-    numbers, times = np.unique([draw[name] for draw in trace], return_counts=True)
-    colors = [ACCENT if t == times.max() else "0.75" for t in times]
-    ax.bar(numbers, times / len(trace), color=colors)
-    ax.set(xlabel=name.removeprefix("n_"), ylabel="posterior probability", xticks=numbers)
+    numbers, shares = size_shares([draw[name] for draw in trace])
+    colors = [ACCENT if share == shares.max() else "0.75" for share in shares]
+    ax.bar(numbers, shares, color=colors)
+    ax.set(xlabel=name.removeprefix("n_"), ylabel="posterior probability")
+    ax.set_xticks(numbers[:: 1 + len(numbers) // 20])  # all, as long as they have room
     return ax
 
 

@@ -26,7 +26,7 @@ from regbayes.priors._common import Array, check_positive
 
 @dataclass(frozen=True)
 class IndianBuffet:
-    """Features of probability ``pi_k = v_1 ... v_k`` with ``v_j ~ Beta(concentration, 1)``.
+    """Features of probability ``pi_k = prod_{j<=k} v_j`` with ``v_j ~ Beta(concentration, 1)``.
 
     Probabilities fall with `k`, so that a truncation leaves out the rarest features; an item has
     `concentration` features on average.

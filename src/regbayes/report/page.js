@@ -26,7 +26,11 @@
     return String(Number(value.toPrecision(3)));
   }
 
-  const short = (words, n) => (words.length > n ? words.slice(0, n - 1) + "…" : words);
+  // Names that begin alike often end unlike: both ends stay.
+  const short = (words, n) => {
+    const end = Math.floor(n / 2) - 1;
+    return words.length <= n ? words : words.slice(0, n - 1 - Math.max(end, 0)) + "…" + (end > 0 ? words.slice(-end) : "");
+  };
 
   function showTip(words, x, y) {
     tip.textContent = words;
@@ -133,9 +137,11 @@
     const left = Math.min(Math.max(40, longest * 7 + 12), width * 0.36);
     const n = data.columns.length;
     const longestColumn = Math.max(...data.columns.map((c) => c.length));
-    const cell = Math.max(16, Math.min(Math.max(52, Math.min(110, 7 * longestColumn + 12)), (width - left - 4) / n));
+    const wanted = Math.max(52, Math.min(110, 7 * longestColumn + 12));
+    const fitted = (rest) => Math.max(16, Math.min(wanted, (width - left - rest) / n));
+    const slanted = longestColumn * 7 > fitted(4) - 4;
+    const cell = fitted(slanted ? 50 : 4);  // the last slanted name sticks out
     const tall = Math.min(cell, 34);
-    const slanted = longestColumn * 7 > cell - 4;
     const head = (data.columnsName ? 18 : 0) + (slanted ? 12 + 5.2 * Math.min(18, longestColumn) : 20);
     const full = left + n * cell + (slanted ? 50 : 4);
     const svg = drawing(full, head + data.rows.length * tall + 4, label);

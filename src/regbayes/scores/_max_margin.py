@@ -93,7 +93,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
 
     References
     ----------
-    .. [1] Li, Wang, Liu & Lee (2012). Learning discriminative sufficient statistics score space
+    .. [1] Li, Wang, Liu & Lee (2013). Learning discriminative sufficient statistics score space
            for classification. ECML PKDD.
 
     Examples
