@@ -19,8 +19,8 @@ WEIGHTS = [3, 10, 30, 100]
 class Scored(ClassifierMixin, BaseEstimator):
     """A score map, and Eq. 22's classifier on it, whose weight is chosen by three folds.
 
-    In a fold the map knows the rest alone: one that has seen the labels of what it is tried on would
-    choose too large a weight. How many rounds a map learns is taken from the fit to all samples.
+    In a fold the map knows the rest alone: one that has seen the labels of what it is tried on
+    would choose too large a weight. How many rounds a map learns is that of the fit to all samples.
     """
 
     def __init__(self, scores, n_folds=3):

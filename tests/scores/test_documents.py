@@ -188,7 +188,8 @@ def test_names_say_the_words():
 def test_the_margin_is_learnt_through_topics(solver):
     X, y, _ = corpus(100, n_words=12)
     model = LatentDirichlet(2, **few)
-    scores = MaxMarginScore(model, solver=solver, n_iter=6, random_state=0)
+    options = {"n_iter": 6, "n_splits": 0, "n_referees": 1, "random_state": 0}
+    scores = MaxMarginScore(model, solver=solver, **options)
     learnt = make_pipeline(scores, LinearSVC()).fit(X[:70], y[:70])
     assert learnt.score(X[70:], y[70:]) > 0.75
     plain = SufficientStatisticsScore(model).fit(X[:70], y[:70])

@@ -204,14 +204,6 @@ def test_a_class_may_be_smaller_than_the_folds():
 # -------------------------------------------------------------------------------------- descent
 
 
-def descend(problem, space, n_iter, rate, n_folds, n_referees, patience):
-    """Rounds until it is done."""
-    here = max_margin.Descent.of(problem, space, n_folds, np.arange(n_referees))
-    for _ in range(n_iter):
-        here = max_margin.descend(problem, rate, patience, here)
-    return here
-
-
 def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
     """Under a constant slope every step has the same size; the mean forgets the first ones."""
     problem, laws = make_problem()
@@ -225,7 +217,9 @@ def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
         return 100.0 - len(seen), slope
 
     monkeypatch.setattr(max_margin, "loss_and_slope", judge)
-    found = descend(problem, space, 15, 0.05, 2, 3, 5)
+    found = max_margin.Descent.of(problem, space, 2, np.arange(3))
+    for _ in range(15):
+        found = max_margin.descend(problem, 0.05, found)
     mean = 0.0
     for t in range(1, 16):
         mean += max(0.1, 1 / t) * (-0.05 * t - mean)
@@ -236,22 +230,56 @@ def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
     assert not space.tilts.any()  # what was given is as it was
 
 
-@pytest.mark.parametrize(("n_referees", "patience"), [(1, 3), (3, 4)])
-def test_descent_ends_when_the_loss_has_not_fallen(monkeypatch, n_referees, patience):
+@pytest.mark.parametrize(("every", "patience", "falling"), [(1, 3, 5), (2, 4, 6), (2, 3, 0)])
+def test_search_keeps_the_tilts_that_were_best_for_unseen_samples(
+    monkeypatch, every, patience, falling
+):
+    problem, laws = make_problem()
+    monkeypatch.setattr(
+        max_margin, "loss_and_slope", lambda problem, space, _: (1.0, np.ones_like(space.tilts))
+    )
+    # The parts have the same constant slope as the whole: how far they are tells the round.
+    n_rounds = lambda space: round(-space.tilts[0, 0] / 0.05)  # noqa: E731
+    monkeypatch.setattr(max_margin.Descent, "learnt", property(lambda here: here.space))
+    asked = []
+
+    def unseen(problem, space, rest, fold):
+        assert not set(rest) & set(fold)
+        asked.append(n_rounds(space))
+        return abs(asked[-1] - falling)
+
+    monkeypatch.setattr(max_margin, "unseen_loss", unseen)
+    task = max_margin.Task.of(problem, problem.codes, 2, seed=0)
+    assert [len(part.codes) for part, _, _ in task.splits] == [len(problem.codes) // 2] * 2
+    here = task.begin(max_margin.untilted(laws), 2, np.arange(2))
+    kept = {0: here.whole.mean}
+    while not here.done:
+        here = max_margin.search_round(task, 0.05, every, patience, here)
+        kept[len(here.whole.losses)] = here.whole.mean
+    assert here.n_rounds == falling
+    np.testing.assert_array_equal(here.best, kept[falling])
+    assert sorted(set(asked)) == list(range(0, len(kept), every))  # and no round between
+    assert len(here.whole.losses) == falling + -(-patience // every) * every
+
+
+def test_unseen_loss_knows_the_rest_alone():
     problem, laws = make_problem()
     space = max_margin.untilted(laws)
-    falling = 10
-    trace = []
-
-    def judge(problem, space, referee):
-        trace.append(max(100.0 - len(trace), 100.0 - falling + 1))
-        return trace[-1], np.ones_like(space.tilts)
-
-    monkeypatch.setattr(max_margin, "loss_and_slope", judge)
-    found = descend(problem, space, 100, 0.05, 2, n_referees, patience)
-    # The mean over the referees is the lowest when all of them have seen the bottom.
-    assert found.done
-    assert len(found.losses) == len(trace) == falling + n_referees - 1 + patience
+    fold = np.arange(0, len(problem.codes), 3)
+    rest = np.setdiff1d(np.arange(len(problem.codes)), fold)
+    found = max_margin.unseen_loss(problem, space, rest, fold)
+    view = max_margin.look(problem.take(rest), space)
+    raw = max_margin.look(problem, space).raw.reshape(len(problem.codes), -1)
+    features = max_margin.with_constant(view.scaler(raw, problem.batch.sizes))
+    terms = problem.n_classes, problem.C, problem.margin
+    solved = med.solve(view.features, problem.codes[rest], *terms)
+    scores = features[fold] @ solved.weights.T
+    losses, _ = med.margin_terms(scores, problem.codes[fold], problem.C, problem.margin)
+    np.testing.assert_allclose(found, losses.sum(), rtol=1e-2)
+    codes = problem.codes.copy()
+    codes[rest] = np.roll(codes[rest], 1)
+    other = max_margin.unseen_loss(replace(problem, codes=codes), space, rest, fold)
+    assert other != found
 
 
 # ------------------------------------------------------------------------------------------- EM
@@ -404,7 +432,7 @@ def test_without_a_margin_it_is_the_plain_space(multi_class, segments):
     X, y = order_or_noise(20, 0)
     plain = SufficientStatisticsScore(hmm(), True, segments)
     expected = plain.fit_transform(X, y)
-    shared = {"multi_class": multi_class, "n_iter": 3, "random_state": 0}
+    shared = {"multi_class": multi_class, "n_iter": 3, "n_splits": 0, "random_state": 0}
     idle = MaxMarginScore(hmm(), True, segments, C=0.5, **shared)
     np.testing.assert_array_equal(idle.fit_transform(X, y), expected)
     assert idle.get_feature_names_out().tolist() == plain.get_feature_names_out().tolist()
@@ -419,7 +447,8 @@ def test_scores_are_those_of_the_tilted_laws():
     """Raw scores and names, of training and of new sequences alike: no label is asked for."""
     X, y = order_or_noise(20, 0)
     new, _ = order_or_noise(5, 1)
-    scores = MaxMarginScore(hmm(), segments=2, n_iter=5, scaling="none", random_state=0).fit(X, y)
+    options = {"n_iter": 5, "n_splits": 0, "scaling": "none", "random_state": 0}
+    scores = MaxMarginScore(hmm(), segments=2, **options).fit(X, y)
     assert scores.tilts_.shape == (2, len(scores.laws_[0].names))
     assert scores.tilts_.any()
     by_name = dict(zip(scores.get_feature_names_out(), scores.transform(new).T, strict=True))
@@ -444,7 +473,7 @@ def test_every_problem_has_its_laws(solver, per_class, multi_class):
     X, y = order_or_noise(24, 0)
     y = np.array(["x", "y", "z"])[(y + (np.arange(24) >= 12)) % 3]
     options = {"per_class": per_class, "multi_class": multi_class, "solver": solver}
-    scores = MaxMarginScore(hmm(n_iter=5), n_iter=3, random_state=0, **options)
+    scores = MaxMarginScore(hmm(n_iter=5), n_iter=3, n_splits=0, random_state=0, **options)
     found = scores.fit_transform(X, y)
     np.testing.assert_array_equal(scores.transform(X), found)
     assert scores.classes_.tolist() == ["x", "y", "z"]
@@ -488,14 +517,23 @@ def test_one_against_the_rest_is_a_problem_of_two_classes():
     np.testing.assert_allclose(one.losses_[0], alone.losses_[0])
 
 
-def test_patience():
-    X, y = order_or_noise(20, 0)
-    shared = {"n_iter": 60, "n_referees": 2, "random_state": 0}
-    hasty = MaxMarginScore(hmm(), rate=2.0, patience=2, **shared).fit(X, y)
-    assert len(hasty.losses_[0]) < 60
-    means = np.convolve(hasty.losses_[0], [0.5, 0.5], mode="valid")
-    assert means[-3] <= means[-2:].min()
-    assert all(means[i] > means[i + 1 : i + 3].min() for i in range(len(means) - 3))
+def test_rounds_are_those_that_are_best_for_unseen_samples():
+    """With labels by chance there is nothing to learn, and it stops soon."""
+    X, y = order_or_noise(40, 0)
+    shared = {"per_class": False, "n_iter": 40, "random_state": 0}
+    by_chance = np.random.default_rng(0).permutation(y)
+    scores = MaxMarginScore(hmm(), patience=8, **shared).fit(X, by_chance)
+    (rounds, losses), n_rounds = scores.unseen_losses_[0].T, scores.n_rounds_[0]
+    assert n_rounds == rounds[losses.argmin()]
+    assert len(scores.losses_[0]) == min(40, n_rounds + 8)
+    blind = MaxMarginScore(hmm(), n_splits=0, **shared).fit(X, by_chance)
+    assert blind.n_rounds_ == [40]
+    assert len(blind.unseen_losses_[0]) == 0
+    assert n_rounds < 20
+    assert blind.losses_[0][-4:].mean() < blind.losses_[0][:4].mean()  # by heart
+    # What it keeps is what it had after so many rounds.
+    again = MaxMarginScore(hmm(), n_splits=0, **{**shared, "n_iter": n_rounds}).fit(X, by_chance)
+    np.testing.assert_array_equal(again.tilts_, scores.tilts_)
 
 
 def test_one_sequence_for_each_class_leaves_nothing_to_judge():

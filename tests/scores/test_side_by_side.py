@@ -113,7 +113,8 @@ def test_every_space_can_be_built_on_it(score_map):
 
 def test_learnt_with_a_margin():
     X, y = waves(20, 0)
-    scores = MaxMarginScore(SideBySide([places(), moves()]), n_iter=6, random_state=0).fit(X, y)
+    both = SideBySide([places(), moves()])
+    scores = MaxMarginScore(both, n_iter=6, n_splits=0, random_state=0).fit(X, y)
     assert np.abs(scores.tilts_).max() > 0
     assert np.isfinite(scores.transform(waves(5, 1)[0])).all()
 

@@ -51,7 +51,8 @@ class Watch:
 
     def replay(self, *data: Any, seed: int = 0) -> Replay:
         """For a fit to `data` whose loop is not ours: calls that are kept as those of chain 0."""
-        logbook = self.logbook(partial(Replay, data), seed)
+        bound: Any = Replay  # to the data, which tell whose run it is
+        logbook = self.logbook(partial(bound, data), seed)
         return Replay(None if logbook is None else logbook.open(0))
 
     @contextmanager

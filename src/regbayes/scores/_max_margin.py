@@ -185,9 +185,9 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
 
     def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
         seed = chains.draw_seed(self.random_state, self.checkpoint)
-        rng = np.random.default_rng(seed)
-        tasks = self._tasks(batch, codes, rng)
-        seeds = rng.integers(2**31, size=(len(tasks), self.n_referees))
+        n_tasks = len(self._classes) if self.multi_class == "ovr" else 1
+        seeds = np.random.default_rng(seed).integers(2**31, size=(n_tasks, 1 + self.n_referees))
+        tasks = self._tasks(batch, codes, seeds[:, 0])
         learn_laws = partial(super()._learn, batch, codes)
         laws: list[Law] = []
 
@@ -200,7 +200,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             space = max_margin.untilted(own)
             if self.solver == "em":
                 return Turn(index, space)
-            return Turn(index, tasks[index].begin(space, self.n_folds, seeds[index]))
+            return Turn(index, tasks[index].begin(space, self.n_folds, seeds[index, 1:]))
 
         step: Any = partial(max_margin.em_round, tasks, self.strength, self.max_tilt)
         if self.solver == "gradient":
@@ -230,7 +230,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         self.tilts_ = np.concatenate([space.tilts for space in found])
         return [law for space in found for law in space.laws]
 
-    def _tasks(self, batch: Any, codes: NDArray, rng: np.random.Generator) -> list[Task]:
+    def _tasks(self, batch: Any, codes: NDArray, seeds: NDArray) -> list[Task]:
         problem = max_margin.Problem(
             batch,
             codes,
@@ -244,14 +244,14 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         owners = codes if self.per_class else np.full_like(codes, -1)
         n_splits = self.n_splits if self.solver == "gradient" else 0
         if self.multi_class == "joint":
-            return [Task.of(problem, owners, n_splits, int(rng.integers(2**31)))]
+            return [Task.of(problem, owners, n_splits, int(seeds[0]))]
         return [
             Task.of(
                 replace(problem, codes=np.where(codes == c, 1, 0), n_classes=2),
                 # A class's law learns from that class; the common one from all samples.
                 np.where(codes == c, 0, -2) if self.per_class else owners,
                 n_splits,
-                int(rng.integers(2**31)),
+                int(seeds[c]),
             )
             for c in range(len(self._classes))
         ]
