@@ -1,10 +1,10 @@
-"""The loops: sampling in threads, variational rounds; their progress, checkpoints and draws."""
+"""The loops: sampling in threads or elsewhere, variational rounds; their progress, checkpoints and draws."""
 
 from regbayes.chains._checkpoint import CHECKPOINT, Checkpoint, CheckpointError
 from regbayes.chains._descend import Descent, backtrack, descend
 from regbayes.chains._diagnose import Diagnosis, Quantity, SamplerMixin, diagnose, r_hat
 from regbayes.chains._progress import Watch, watched
-from regbayes.chains._run import draw_seed, run, run_for, streams
+from regbayes.chains._run import draw_seed, each, run, run_for, spare_threads, streams
 from regbayes.chains._trace import Trace
 
 __all__ = [
@@ -21,9 +21,11 @@ __all__ = [
     "descend",
     "diagnose",
     "draw_seed",
+    "each",
     "r_hat",
     "run",
     "run_for",
+    "spare_threads",
     "streams",
     "watched",
 ]

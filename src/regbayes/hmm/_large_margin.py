@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from regbayes import chains
 from regbayes.data import ReportMixin, SequenceMixin, Sequences, SequenceTags, check_sequence_labels
 from regbayes.hmm import large_margin
 
@@ -134,9 +135,9 @@ class LargeMarginHMM(ReportMixin, SequenceMixin, ClassifierMixin, BaseEstimator)
         self.model_ = clone(self.model)
         sequences = self.model_.read(X, lengths, reset=True)
         self.classes_, codes = check_sequence_labels(sequences, y)
-        self.laws_ = [
-            self.model_.learn(sequences.take(codes == c)) for c in range(len(self.classes_))
-        ]
+        parts = [sequences.take(codes == c) for c in range(len(self.classes_))]
+        shared = getattr(self.model_, "random_state", None)
+        self.laws_ = chains.each(self.model_.learn, parts, self.n_jobs, shared)
         problem = large_margin.Model(
             self.laws_, sequences, codes, self.C, self.margin, self._n_threads
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -280,19 +281,24 @@ class _Search:
         return maps[at[0]], heads[at[1]], float(table[at])
 
     def _accuracies(self, one: Any, heads: list) -> NDArray:
-        total = np.zeros(len(heads))
-        for rest, fold in self.folds:
-            scores = clone(one)
-            here = scores.fit_transform([self.X[i] for i in rest], self.labels[rest])
-            there = scores.transform([self.X[i] for i in fold])
-            start = MarginClassifier(warm_start=True)  # one weight starts from the other's result
-            for i, head in enumerate(heads):
-                same = isinstance(head, MarginClassifier)
-                fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
-                    here, self.labels[rest]
-                )
-                total[i] += accuracy_score(self.labels[fold], fitted.predict(there))
-        return total / len(self.folds)
+        of_fold = partial(_fold_accuracies, one, heads, self.X, self.labels)
+        return sum(chains.each(of_fold, self.folds, self.owner.n_jobs)) / len(self.folds)
+
+
+def _fold_accuracies(
+    one: Any, heads: list, X: list, labels: NDArray, fold: tuple[NDArray, NDArray]
+) -> NDArray:
+    rest, held_out = fold
+    scores = clone(one)
+    here = scores.fit_transform([X[i] for i in rest], labels[rest])
+    there = scores.transform([X[i] for i in held_out])
+    start = MarginClassifier(warm_start=True)  # one weight starts from the other's result
+    accuracies = np.zeros(len(heads))
+    for i, head in enumerate(heads):
+        same = isinstance(head, MarginClassifier)
+        fitted = (start.set_params(C=head.C) if same else clone(head)).fit(here, labels[rest])
+        accuracies[i] = accuracy_score(labels[held_out], fitted.predict(there))
+    return accuracies
 
 
 class _Apart(NamedTuple):

@@ -138,8 +138,7 @@ class TopicModel(
             more.pop("prior_of_words", as_concentration_prior(self.beta, "beta")),
             # The last tenth of the burn-in is exact, as are all sweeps after it.
             n_settle=0 if len(more.get("base", ())) else self.burn_in * 9 // 10,
-            # Threads that chains leave over work on documents.
-            n_threads=max(1, self._n_threads // self.n_chains),
+            n_threads=chains.spare_threads(self.n_jobs, self.n_chains),  # work on documents
             **more,
         )
 
