@@ -1,4 +1,4 @@
-"""The loops: sampling in threads or elsewhere, variational rounds; their progress, checkpoints and draws."""
+"""The loops: sampling, variational rounds; their threads, progress, checkpoints and draws."""
 
 from regbayes.chains._checkpoint import CHECKPOINT, Checkpoint, CheckpointError
 from regbayes.chains._descend import Descent, backtrack, descend

@@ -202,10 +202,12 @@ def _chain(
     return here
 
 
-def _chain_elsewhere(plan: _Plan, index: int, *task: Any) -> Progress | None:
+def _chain_elsewhere(
+    plan: _Plan, index: int, rng: np.random.Generator, here: Progress | None, page: Page | None
+) -> Progress | None:
     """In another process: the watch cannot come along."""
     with threadpool_limits(limits=1, user_api="blas"):
-        return _chain(plan, index, *task, Watch(), [[] for _ in range(index + 1)])
+        return _chain(plan, index, rng, here, page, Watch(), [[] for _ in range(index + 1)])
 
 
 def spare_threads(n_jobs: int | None, n_chains: int) -> int:

@@ -175,7 +175,8 @@ class _InfiniteChain(
     def _sample(self, sequences: Sequences, codes: NDArray | None) -> None:
         """Set up the model, run the chains, pick the draw to look at."""
         self._frame = _frame(sequences, self._values)
-        self._emission = self._make_emission(sequences)
+        observed = observed_steps(sequences) if self._values != "categorical" else sequences.values
+        self._emission = self._make_emission(observed, len(observed))
         new = self._questions(sequences)
         labels = None
         if codes is not None:
@@ -185,26 +186,30 @@ class _InfiniteChain(
             new.X,
             new.starts,
             self._emission,
-            HierarchicalDirichlet(
-                as_concentration_prior(self.alpha, "alpha"),
-                as_concentration_prior(self.gamma, "gamma"),
-                _check_stickiness(self.stickiness),
-            ),
+            self._make_prior(),
             labels,
             self.beam_width,
             chains.spare_threads(self.n_jobs, self.n_chains),  # work on sequences
         )
-        self._seed = chains.draw_seed(self.random_state, self.checkpoint)
-        self.trace_ = chains.run_for(
-            self,
+        self._run(
             partial(beam.init, model, partial(_first_states, self._start, new.inputs, codes)),
             partial(beam.step, model),
             partial(beam.record, model),
-            self._seed,
         )
+        self.states_ = sequences.give_back(self.best_draw_["z"])
+
+    def _run(self, init: Any, step: Any, record: Any) -> None:
+        self._seed = chains.draw_seed(self.random_state, self.checkpoint)
+        self.trace_ = chains.run_for(self, init, step, record, self._seed)
         self.best_draw_ = self.trace_.typical("n_states")
         self.n_states_ = self.best_draw_["n_states"]
-        self.states_ = sequences.give_back(self.best_draw_["z"])
+
+    def _make_prior(self) -> HierarchicalDirichlet:
+        return HierarchicalDirichlet(
+            as_concentration_prior(self.alpha, "alpha"),
+            as_concentration_prior(self.gamma, "gamma"),
+            _check_stickiness(self.stickiness),
+        )
 
     @property
     def _start(self) -> Start:
@@ -224,14 +229,14 @@ class _InfiniteChain(
             self.best_draw_, self._emission, getattr(self, "_classifier", None)
         )
 
-    def _make_emission(self, sequences: Sequences) -> Emission:
+    def _make_emission(self, observed: NDArray, n: int) -> Emission:
+        """Its prior is about the means and variances of the `n` steps that were observed."""
         if self.emission is None:
             return NoEmission()
         if self.emission == "categorical":
             return CategoricalEmission(self._n_symbols, self.symbol_concentration)
-        observed = observed_steps(sequences)
         if self.emission == "poisson":
-            rate = 1.0 / np.maximum(observed.mean(axis=0), 1.0 / len(observed))
+            rate = 1.0 / np.maximum(observed.mean(axis=0), 1.0 / n)
             return PoissonEmission(np.ones_like(rate), rate)
         return gaussian_emission(
             self._frame.enter(observed),
