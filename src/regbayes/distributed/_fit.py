@@ -6,11 +6,12 @@ from typing import Any
 
 import joblib
 
-from regbayes.distributed import _hmm
+from regbayes.distributed import _hmm, _topics
 from regbayes.distributed._partitions import partitions
 from regbayes.hmm import InfiniteHMM
+from regbayes.topics import LatentDirichlet
 
-_FITS: dict[type, Any] = {InfiniteHMM: _hmm.fit}
+_FITS: dict[type, Any] = {InfiniteHMM: _hmm.fit, LatentDirichlet: _topics.fit}
 
 
 def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
@@ -22,15 +23,15 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
 
     Parameters
     ----------
-    model : InfiniteHMM
+    model : InfiniteHMM or LatentDirichlet
         All its parameters mean what they mean for ``fit``. With a `checkpoint`, in a folder that
         all workers see, a worker that dies costs the sweeps since the last one, done again on
         another; without, all of its sweeps. Either way the result is the same, bit by bit.
         `warm_start` is not possible.
     X : dask collection, list of futures or of delayed objects, or data in memory
-        A ``dask.bag`` of sequences; a ``dask.array``; a ``dask.dataframe`` (of Parquet files, for
-        example); partitions as they are. Every partition is a shard, in the layout that ``fit``
-        takes. What is in memory is cut into `n_shards`.
+        A ``dask.bag`` of sequences, a ``dask.array`` of documents, a ``dask.dataframe`` of either
+        (from Parquet files, for example), or partitions as they are. Every partition is a shard, in
+        the layout that ``fit`` takes. What is in memory is cut into `n_shards`.
     client : dask.distributed.Client, default=None
         By default the current one.
     n_shards : int, default=8

@@ -15,7 +15,9 @@ def partitions(client: Any, X: Any, n_shards: int) -> list[Any]:
             X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
         return client.compute(list(np.ravel(X.to_delayed())))
     if isinstance(X, (list, tuple)) and X and all(hasattr(part, "key") for part in X):
-        return [part if hasattr(part, "done") else client.compute(part) for part in X]
+        from distributed import Future
+
+        return [part if isinstance(part, Future) else client.compute(part) for part in X]
     if hasattr(X, "columns"):
         raise TypeError(
             "X is a DataFrame in the memory of this process.\nTo mend it: pass a list of sequences "
