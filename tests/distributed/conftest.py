@@ -1,9 +1,9 @@
-"""One cluster of two processes, a thread each, for all tests of a module."""
+"""One cluster of two processes, a thread each, for all tests."""
 
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
     distributed = pytest.importorskip("distributed")
     with (

@@ -6,12 +6,18 @@ from typing import Any
 
 import joblib
 
-from regbayes.distributed import _hmm, _topics
+from regbayes.distributed import _harmonium, _hmm, _topics
 from regbayes.distributed._partitions import partitions
+from regbayes.harmonium import Harmonium, InfiniteHarmonium
 from regbayes.hmm import InfiniteHMM
 from regbayes.topics import LatentDirichlet
 
-_FITS: dict[type, Any] = {InfiniteHMM: _hmm.fit, LatentDirichlet: _topics.fit}
+_FITS: dict[type, Any] = {
+    InfiniteHMM: _hmm.fit,
+    LatentDirichlet: _topics.fit,
+    Harmonium: _harmonium.fit,
+    InfiniteHarmonium: _harmonium.fit,
+}
 
 
 def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
@@ -23,7 +29,7 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
 
     Parameters
     ----------
-    model : InfiniteHMM or LatentDirichlet
+    model : InfiniteHMM, LatentDirichlet, Harmonium or InfiniteHarmonium
         All its parameters mean what they mean for ``fit``. With a `checkpoint`, in a folder that
         all workers see, a worker that dies costs the sweeps since the last one, done again on
         another; without, all of its sweeps. Either way the result is the same, bit by bit.

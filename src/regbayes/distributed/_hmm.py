@@ -15,7 +15,14 @@ from sklearn.callback import with_callbacks
 
 from regbayes import _files
 from regbayes.data import Frame, Sequences
-from regbayes.distributed._shards import Latents, Place, Shards, skip, skip_integers
+from regbayes.distributed._shards import (
+    Latents,
+    Place,
+    Shards,
+    skip,
+    skip_integers,
+    without_callbacks,
+)
 from regbayes.hmm import InfiniteHMM, beam
 from regbayes.hmm._steps import cluster
 
@@ -211,7 +218,7 @@ def frame(
 @_fit_context(prefer_skip_nested_validation=True)
 def fit(estimator: InfiniteHMM, client: Any, parts: list[Any]) -> InfiniteHMM:
     """Sample, with the sequences where they are."""
-    own = clone(estimator).set_params(callbacks=None, checkpoint=None)
+    own = without_callbacks(estimator)
     sequences = [client.submit(read, part, own, pure=False) for part in parts]
     summaries = client.gather([client.submit(summarize, each, pure=False) for each in sequences])
     _check(summaries)

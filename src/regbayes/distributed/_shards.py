@@ -196,6 +196,13 @@ class Shards:
         return self._client.submit(function, *arguments, pure=False)
 
 
+def without_callbacks(estimator: Any) -> Any:
+    """A copy to send to workers; callbacks may not be fit to travel."""
+    parameters = estimator.get_params(deep=False)
+    left = {name: None for name in ("callbacks", "checkpoint") if name in parameters}
+    return type(estimator)(**parameters | left)
+
+
 def _same(message: Any) -> Any:
     return message
 

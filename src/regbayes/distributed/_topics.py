@@ -17,7 +17,14 @@ from sklearn.callback import with_callbacks
 
 from regbayes import _files, chains
 from regbayes.data import Documents, check_documents
-from regbayes.distributed._shards import Latents, Place, Shards, skip, skip_integers
+from regbayes.distributed._shards import (
+    Latents,
+    Place,
+    Shards,
+    skip,
+    skip_integers,
+    without_callbacks,
+)
 from regbayes.kernels.topics import (
     Corpus,
     Topics,
@@ -196,7 +203,7 @@ def hold(found: tuple[Documents, Any], model: gibbs.Model, place: Place) -> Shar
 @_fit_context(prefer_skip_nested_validation=True)
 def fit(estimator: LatentDirichlet, client: Any, parts: list[Any]) -> LatentDirichlet:
     """Sample, with the documents where they are."""
-    own = clone(estimator).set_params(callbacks=None, checkpoint=None)
+    own = without_callbacks(estimator)
     documents = [client.submit(read, part, own, pure=False) for part in parts]
     summaries = client.gather([client.submit(summarize, each, pure=False) for each in documents])
     if len({(summary.n_words, str(summary.names)) for summary in summaries}) > 1:
