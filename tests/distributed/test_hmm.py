@@ -2,16 +2,18 @@
 
 import itertools
 import os
+import pickle
 import signal
 import warnings
 from dataclasses import replace
+from threading import Lock
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from regbayes.chains import Checkpoint, CheckpointError
-from regbayes.distributed import _hmm, fit
+from regbayes.distributed import _hmm, _shards, fit
 from regbayes.distributed._shards import Part, Place, Shards, skip
 from regbayes.hmm import InfiniteHMM, MaxMarginInfiniteHMM, beam
 from regbayes.hmm.emissions import CategoricalEmission, GaussianEmission, PoissonEmission
@@ -120,6 +122,43 @@ def test_paths_over_shards_follow_the_exact_posterior():
     assert enumeration.p_value(drawn[50:], enumeration.exact_posterior(setting)) > 1e-4
 
 
+class Scale(Here):
+    """Weighs messages, and what comes back."""
+
+    bytes = 0
+
+    def submit(self, function, *arguments, pure=None):
+        found = function(*arguments)
+        if function is _shards._same:
+            self.bytes += len(pickle.dumps(found))
+        return found
+
+    def gather(self, found):
+        self.bytes += len(pickle.dumps(found))
+        return found
+
+
+def test_what_travels_does_not_grow_with_the_steps():
+    """By the number of states, those among them that a sweep lets in and drops."""
+    weights = {}
+    for n_steps in (40, 400):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(4 * n_steps, 2)) + 9 * (np.arange(4 * n_steps) // 10 % 2)[:, None]
+        model = replace(MODELS["gaussian"], X=X, starts=np.arange(5) * n_steps)
+        scale = Scale()
+        shards, law = cut(model, [0, 2, 4], scale)
+        state = _hmm.init(shards, law, "random", 4, rng)
+        for _ in range(60):
+            before, n_before = scale.bytes, len(state.known.weights)
+            state = _hmm.step(shards, law, rng, state)
+            sizes = n_before, len(state.names)
+            weights.setdefault(sizes, {}).setdefault(n_steps, scale.bytes - before)
+    both = [each for each in weights.values() if len(each) == 2]
+    assert len(both) >= 3
+    for each in both:  # whole numbers are pickled by their size
+        assert abs(each[40] - each[400]) < 100
+
+
 SEQUENCES = [
     RNG.normal(size=(n, 2)) + 5 * (np.arange(n) // 7 % 2)[:, None] for n in (40, 25, 60, 33, 21)
 ]
@@ -200,7 +239,7 @@ class Kill:
     """After a sweep, kill -9 a worker."""
 
     def __init__(self, client, sweep):
-        self.client, self.sweep, self.killed = client, sweep, []
+        self.client, self.sweep, self.killed, self.due = client, sweep, [], Lock()
 
     def setup(self, estimator, context): ...
 
@@ -209,7 +248,8 @@ class Kill:
     def on_fit_task_begin(self, estimator, context): ...
 
     def on_fit_task_end(self, estimator, context, **more):
-        if context.task_name == "sweep" and context.task_id == self.sweep and not self.killed:
+        now = context.task_name == "sweep" and context.task_id == self.sweep
+        if now and self.due.acquire(blocking=False):  # chains run in threads; never released
             pids = self.client.run(os.getpid)
             self.killed.append(next(iter(pids.values())))
             os.kill(self.killed[0], signal.SIGKILL)
@@ -224,6 +264,24 @@ def test_a_worker_may_die(checkpoint, client, tmp_path):
     if checkpoint:
         disturbed.set_params(checkpoint=Checkpoint(tmp_path, every=3))
     quiet(fit, disturbed, SEQUENCES, client=client, n_shards=4)
+    assert len(kill.killed) == 1
+    assert same(undisturbed, disturbed)
+    client.wait_for_workers(2)
+
+
+@pytest.mark.slow
+def test_a_worker_may_die_in_a_large_run(client, tmp_path):
+    """200 sequences of 2,000 steps."""
+    rng = np.random.default_rng(1)
+    X = [
+        rng.normal(size=(2_000, 4)) + 4 * (np.arange(2_000) // rng.integers(5, 40) % 3)[:, None]
+        for _ in range(200)
+    ]
+    model = InfiniteHMM(n_draws=3, burn_in=9, n_chains=1, random_state=0)
+    undisturbed = quiet(fit, clone(model), X, client=client, n_shards=4)
+    kill = Kill(client, 6)
+    disturbed = clone(model).set_params(callbacks=[kill], checkpoint=Checkpoint(tmp_path, every=4))
+    quiet(fit, disturbed, X, client=client, n_shards=4)
     assert len(kill.killed) == 1
     assert same(undisturbed, disturbed)
     client.wait_for_workers(2)

@@ -51,9 +51,7 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
         the workers, and are forgotten.
     """
     if client is None:
-        from distributed import get_client
-
-        client = get_client()
+        client = _current_client()
     learn = _FITS.get(type(model))
     if learn is None:
         names = ", ".join(kind.__name__ for kind in _FITS)
@@ -71,3 +69,13 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
     # Chains in threads of this process, which wait for the cluster most of the time.
     with joblib.parallel_config("threading", n_jobs=getattr(model, "n_chains", 1)):
         return learn(model, client, parts)
+
+
+def _current_client() -> Any:
+    try:
+        from distributed import get_client
+    except ImportError as error:
+        raise ImportError(
+            'training on many machines needs Dask.\nTo mend it: pip install "regbayes[dask]".'
+        ) from error
+    return get_client()
