@@ -39,16 +39,22 @@ def everywhere(model, client):
             assert same(alone, fit(model)), backend
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+def some(names, fast):
+    """All of them, but most in `make check-slow` only."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", some(SAMPLERS, {"ihmm", "lda"}))
 def test_a_sampler_does_not_depend_on_where_its_chains_run(name, client):
     everywhere(clone(SAMPLERS[name]).set_params(n_jobs=None), client)
 
 
-@pytest.mark.parametrize("name", BY_CLASS)
+@pytest.mark.parametrize("name", some(BY_CLASS, {"scores"}))
 def test_classes_and_folds_do_not_depend_on_where_they_run(name, client):
     everywhere(BY_CLASS[name], client)
 
 
+@pytest.mark.slow
 def test_cross_validation_of_a_sampler(client):
     model = GibbsInfiniteSVM(n_draws=4, burn_in=4, n_chains=2, random_state=0)
     alone = cross_val_score(model, *DATA, cv=2)
@@ -56,7 +62,7 @@ def test_cross_validation_of_a_sampler(client):
         np.testing.assert_array_equal(cross_val_score(model, *DATA, cv=2), alone)
 
 
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@pytest.mark.parametrize("backend", some(["loky", "dask"], {"dask"}))
 def test_a_run_goes_on_from_its_checkpoint_elsewhere(backend, client, tmp_path):
     """Begun here, ended in other processes, whose checkpoint then has all there is."""
     model = InfiniteHMM(n_draws=10, burn_in=4, n_chains=2, random_state=0)
