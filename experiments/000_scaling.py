@@ -183,9 +183,11 @@ class Cost:
 
 
 def fit_cost(one: Timing, few: Timing, many: Timing, n_bytes: float) -> Cost:
-    """`few` and `many` shards of next to no data tell the cost of a task and of a round."""
-    extra = 3.06 * (many.n_shards - few.n_shards)
-    task = max(many.wall - few.wall, 1e-5 * extra) / extra
+    """`few` and `many` shards of next to no data tell the cost of a task and of a round.
+
+    The former in processor time of client and scheduler, which are what there is one of.
+    """
+    task = max(many.client - few.client, 1e-4) / (3.06 * (many.n_shards - few.n_shards))
     fixed = max(few.wall - 3.06 * few.n_shards * task, 0.0)
     return Cost(one.workers, fixed, task, n_bytes)
 
