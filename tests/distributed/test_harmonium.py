@@ -60,6 +60,7 @@ def test_views_by_name_and_left_out_inputs():
     assert found.transform({"a": TABLE, "b": BITS}).shape == (90, 4)
 
 
+@pytest.mark.slow
 def test_a_fit_on_a_cluster(client):
     dask_array = pytest.importorskip("dask.array")
     X = dask_array.from_array(TABLE, chunks=(40, 3))

@@ -99,6 +99,7 @@ def test_a_fit_on_a_cluster_is_that_of_one_machine(client, tmp_path):
         assert same(here, there), name
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint(client, tmp_path):
     model = LatentDirichlet(K, **few)
     whole = quiet(clone(model).fit, COUNTS)
