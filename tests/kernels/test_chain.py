@@ -576,6 +576,13 @@ def shared_data(X):
     return np.tile(X, (N_COPIES, *[1] * (X.ndim - 1))), z, 2 * N_COPIES
 
 
+def draw_from(emission, rng, X, z, n_states):
+    """In two halves, as of sequences in two places."""
+    at = len(X) // 3
+    seen = [emission.observe(X[part], z[part], n_states) for part in (slice(at), slice(at, None))]
+    return emission.draw(rng, emission.merge(*seen))
+
+
 def halves(array):
     return array[:N_COPIES], array[N_COPIES:]
 
@@ -585,7 +592,7 @@ def test_full_gaussians_follow_their_posterior():
     rng = np.random.default_rng(6)
     prior = NormalInverseWishart(rng.standard_normal(D), 0.6, D + 1.5, random_covariance(rng, D))
     X = some_points(rng, 9)
-    means, factors = GaussianEmission(prior).draw(rng, *shared_data(X))
+    means, factors = draw_from(GaussianEmission(prior), rng, *shared_data(X))
     assert not np.triu(factors, 1).any()
     laws = prior.posterior(X[~np.isnan(X[:, 0])]), prior
     for law, mu, root in zip(laws, halves(means), halves(factors)):
@@ -604,7 +611,7 @@ def test_diagonal_gaussians_follow_their_posterior():
     rng = np.random.default_rng(7)
     prior = NormalInverseGamma(rng.standard_normal(D), 0.6, 2.5, rng.uniform(0.5, 2, D))
     X = some_points(rng, 9)
-    means, deviations = DiagonalEmission(prior).draw(rng, *shared_data(X))
+    means, deviations = draw_from(DiagonalEmission(prior), rng, *shared_data(X))
     laws = prior.posterior(X[~np.isnan(X[:, 0])]), prior
     for law, mu, sd in zip(laws, halves(means), halves(deviations)):
         for i in range(D):
@@ -619,7 +626,7 @@ def test_poisson_rates_follow_their_posterior():
     rng = np.random.default_rng(8)
     shape, rate = np.array([0.5, 2.0, 7.0]), np.array([0.3, 1.0, 4.0])
     X = np.where(np.isnan(some_points(rng, 9)), np.nan, rng.poisson(2.0, (9, D)))
-    (rates,) = PoissonEmission(shape, rate).draw(rng, *shared_data(X))
+    (rates,) = draw_from(PoissonEmission(shape, rate), rng, *shared_data(X))
     total, n = np.nansum(X, axis=0), 7
     for i in range(D):
         after, before = halves(rates[:, i])
@@ -630,7 +637,7 @@ def test_poisson_rates_follow_their_posterior():
 def test_symbol_probabilities_follow_their_posterior():
     rng = np.random.default_rng(9)
     prior, codes = Dirichlet([0.7] * 3), np.array([0, 2, 2, -1, 2, 1, -1, 2])
-    (log_probabilities,) = CategoricalEmission(3, 0.7).draw(rng, *shared_data(codes))
+    (log_probabilities,) = draw_from(CategoricalEmission(3, 0.7), rng, *shared_data(codes))
     np.testing.assert_allclose(np.exp(log_probabilities).sum(axis=1), 1.0)
     laws = prior.posterior(np.bincount(codes[codes >= 0])), prior
     for law, log_p in zip(laws, halves(log_probabilities)):

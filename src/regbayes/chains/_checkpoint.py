@@ -200,6 +200,8 @@ class Page:
 
     def _write(self, progress: Progress) -> None:
         folder, name = self._book.folder, f"chain-{self._index}"
+        if hasattr(progress.state, "put_down"):  # some of it is elsewhere: regbayes.distributed
+            progress.state.put_down(folder, f"{name}.{progress.n_done}")
         for start in range(sum(n for _, _, n in self._parts), len(progress.kept), _MOST):
             some = progress.kept[start : start + _MOST]
             checksum = _files.write(folder / f"{name}.draws-{start}", "checkpoint", some)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from sklearn.callback import AutoPropagatedCallback
 
@@ -19,6 +20,12 @@ from regbayes.chains._checkpoint import Logbook, as_checkpoint, identify
 from regbayes.chains._replay import Replay
 
 Look = Callable[[], Mapping[str, Any]]
+
+
+def in_this_process() -> bool:
+    """Whether joblib works in threads, as it does here unless `parallel_config` says otherwise."""
+    backend, _ = get_active_backend(prefer="threads")
+    return bool(getattr(backend, "supports_sharedmem", False))
 
 
 class Watch:
@@ -82,7 +89,8 @@ class Watch:
         """The first Ctrl-C ends the chains after their sweep; the second is an error, as ever."""
         usual = signal.getsignal(signal.SIGINT)
         main = threading.current_thread() is threading.main_thread()
-        if not main or usual is not signal.default_int_handler:  # not ours to change
+        ours = main and usual is signal.default_int_handler
+        if not ours or not in_this_process():  # chains elsewhere would not hear of it
             yield
             return
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from regbayes.chains._checkpoint import CheckpointError, Progress, fingerprint, stored_seed
+from regbayes.chains._checkpoint import (
+    CheckpointError,
+    Page,
+    Progress,
+    fingerprint,
+    stored_seed,
+)
 from regbayes.chains._diagnose import numbers, r_hat, warn_when_apart
-from regbayes.chains._progress import Watch, watched
+from regbayes.chains._progress import Watch, in_this_process, watched
 from regbayes.chains._trace import Ends, Trace
 
 State = TypeVar("State")
@@ -86,8 +92,9 @@ def run(
     record : callable(state) -> mapping of name to number or array
         What a draw consists of; it must not use random numbers.
     n_jobs : int, optional
-        Chains run in threads, since compiled steps release the GIL. The result is the same for
-        any number of them.
+        Chains run in threads, since compiled steps release the GIL, or where
+        :func:`joblib.parallel_config` says: then they write their checkpoints, but nobody is told
+        about their sweeps, and Ctrl-C is an error as ever. The result is always the same.
     watch : Watch, optional
         Where progress is told and checkpoints are kept; a callback that answers True ends its
         chain early.
@@ -122,38 +129,21 @@ def run(
     n_sweeps = burn_in + n_draws * thin
     if warm_start and any(begun):
         n_sweeps = _aim(begun, n_draws * thin)
-    draws_so_far: list[list[Mapping[str, Any]]] = [[] for _ in range(n_chains)]
-
-    def chain(index: int, rng: np.random.Generator) -> Progress | None:
-        here, page = begun[index], pages[index]
-        if here is None and watch.stopped and index > 0:
-            return None
-        n_left = n_sweeps - (0 if here is None else here.n_done)
-        with watch.chain(index, max(n_left, 0)) as tell:
-            if here is None:
-                here = Progress(init(rng), rng, 0, n_sweeps)
-            here.target = n_sweeps
-            draws_so_far[index] = here.kept
-            done = False
-            while here.n_done < n_sweeps and not done:
-                here.state = step(here.rng, here.state)
-                here.n_done += 1
-                drawn = here.n_done > burn_in and (here.n_done - burn_in) % thin == 0
-                if drawn:
-                    here.kept.append(record(here.state))
-                done = tell(lambda: look(here.kept[-1] if drawn else record(here.state)))  # noqa: B023
-                if page is not None:
-                    page.keep(here, at_once=done or here.n_done == n_sweeps)
-        logger.info("chain %d: %d sweeps, %d draws", index, here.n_done, len(here.kept))
-        return here
-
-    def look(draw: Mapping[str, Any]) -> dict[str, float]:
-        return numbers(draw) | {"r_hat": r_hat([_log_joints(draws) for draws in draws_so_far])}
-
-    # Threads for BLAS would fight with the threads of the chains.
-    with threadpool_limits(limits=1, user_api="blas"):
-        ended = Parallel(n_jobs=n_jobs, backend="threading")(
-            delayed(chain)(index, rng) for index, rng in enumerate(streams(seed, n_chains))
+    plan = _Plan(init, step, record, n_sweeps, burn_in, thin)
+    tasks = [
+        (index, rng, here, page)
+        for index, (rng, here, page) in enumerate(zip(streams(seed, n_chains), begun, pages))
+    ]
+    if in_this_process():
+        draws_so_far: list[list[Mapping[str, Any]]] = [[] for _ in range(n_chains)]
+        # Threads for BLAS would fight with the threads of the chains.
+        with threadpool_limits(limits=1, user_api="blas"):
+            ended = Parallel(n_jobs=n_jobs, require="sharedmem")(
+                delayed(_chain)(plan, *task, watch, draws_so_far) for task in tasks
+            )
+    else:  # no memory maps: a step may change its state in place
+        ended = Parallel(n_jobs=n_jobs, max_nbytes=None)(
+            delayed(_chain_elsewhere)(plan, *task) for task in tasks
         )
     chains = [each for each in ended if each is not None]
     n_kept = (n_sweeps - burn_in) // thin  # a checkpoint may have more than are asked for
@@ -163,6 +153,88 @@ def run(
         places = [(each.state, each.rng, each.n_done, each.target) for each in chains]
         trace.ends = Ends(data, places)
     return trace
+
+
+class _Plan(NamedTuple):
+    """What all chains of a run have in common."""
+
+    init: Init
+    step: Step
+    record: Record
+    n_sweeps: int
+    burn_in: int
+    thin: int
+
+
+def _chain(
+    plan: _Plan,
+    index: int,
+    rng: np.random.Generator,
+    here: Progress | None,
+    page: Page | None,
+    watch: Watch,
+    draws_so_far: list[list[Mapping[str, Any]]],
+) -> Progress | None:
+    init, step, record, n_sweeps, burn_in, thin = plan
+    if here is None and watch.stopped and index > 0:
+        return None
+
+    def look(draw: Mapping[str, Any]) -> dict[str, float]:
+        return numbers(draw) | {"r_hat": r_hat([_log_joints(draws) for draws in draws_so_far])}
+
+    n_left = n_sweeps - (0 if here is None else here.n_done)
+    with watch.chain(index, max(n_left, 0)) as tell:
+        if here is None:
+            here = Progress(init(rng), rng, 0, n_sweeps)
+        here.target = n_sweeps
+        draws_so_far[index] = here.kept
+        done = False
+        while here.n_done < n_sweeps and not done:
+            here.state = step(here.rng, here.state)
+            here.n_done += 1
+            drawn = here.n_done > burn_in and (here.n_done - burn_in) % thin == 0
+            if drawn:
+                here.kept.append(record(here.state))
+            done = tell(lambda: look(here.kept[-1] if drawn else record(here.state)))  # noqa: B023
+            if page is not None:
+                page.keep(here, at_once=done or here.n_done == n_sweeps)
+    logger.info("chain %d: %d sweeps, %d draws", index, here.n_done, len(here.kept))
+    return here
+
+
+def _chain_elsewhere(
+    plan: _Plan, index: int, rng: np.random.Generator, here: Progress | None, page: Page | None
+) -> Progress | None:
+    """In another process: the watch cannot come along."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _chain(plan, index, rng, here, page, Watch(), [[] for _ in range(index + 1)])
+
+
+def spare_threads(n_jobs: int | None, n_chains: int) -> int:
+    """Threads that chains leave over, for each of them; none in other processes."""
+    return max(1, effective_n_jobs(n_jobs) // n_chains) if in_this_process() else 1
+
+
+def each(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> list[Any]:
+    """`function` of all items: in threads, or where :func:`joblib.parallel_config` says.
+
+    A `random_state` that the calls share gives its numbers in order: then they follow one another.
+
+    Examples
+    --------
+    >>> each(abs, [-1, 2])
+    [1, 2]
+    """
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return [function(item) for item in items]
+    return Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)(
+        delayed(function)(item) for item in items
+    )
 
 
 def run_for(estimator: Any, init: Init, step: Step, record: Record, seed: int) -> Trace:

@@ -178,17 +178,19 @@ class BaseHarmonium(
 
     def _finish(self, rows: ViewRows, target: NDArray | None) -> Any:
         """Switch unused features off, and tell what the others do."""
-        self._params, self._log_odds, features, spreads = learning.finish(
-            self._model, self._state, rows
-        )
-        self._spreads = spreads
-        self.n_features_ = self._n_features_out = features.shape[1]
-        self.activations_ = features.mean(axis=0)
+        found = learning.finish(self._model, self._state, rows)
+        features = found.features
+        self._keep(found.params, found.log_odds, found.spreads, features.mean(axis=0))
         if isinstance(self._model.margin, MultiClassMargin):
             members = np.eye(self._model.margin.n_outputs)[target]
             with np.errstate(invalid="ignore"):  # a class that partial_fit has not seen yet: NaN
                 self.class_activations_ = members.T @ features / members.sum(axis=0)[:, None]
         return self
+
+    def _keep(self, params: Any, log_odds: Any, spreads: Any, activations: NDArray) -> None:
+        self._params, self._log_odds, self._spreads = params, log_odds, spreads
+        self.n_features_ = self._n_features_out = len(activations)
+        self.activations_ = activations
 
     def _features(self, X: Any) -> NDArray:
         check_is_fitted(self)

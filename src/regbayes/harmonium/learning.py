@@ -27,6 +27,7 @@ from regbayes.margin import crammer_singer
 from regbayes.priors import BetaBernoulli, IndianBuffet
 
 Prior = IndianBuffet | BetaBernoulli
+Slope = Callable[..., tuple[Parameters, Any]]
 _DTYPES = {"adam": np.float32, "lbfgs": np.float64}
 CHUNK = 512  # rows that are reconstructed at once: no view is dense beyond them
 LOG_VARIANCE_BOUND = 10.0
@@ -275,11 +276,26 @@ def init(
     From tiny ones the units stay tied and the margin has nothing to choose from: so `mu` starts
     at random too.
     """
+    sums, squares = ([_mean_row(array, power) for array in rows.arrays] for power in (1, 2))
+    return begin(model, settings, rows.usual, rows.n, sums, squares, n_features, dtype, rng)
+
+
+def begin(
+    model: Model,
+    settings: Settings,
+    usual: tuple[Array, ...],
+    n: int,
+    sums: Any,
+    squares: Any,
+    n_features: int,
+    dtype: Any,
+    rng: Any,
+) -> State:
+    """`init` by the means of the columns, and of the sums and squares of rows, of each view."""
     n_outputs = 0 if model.margin is None else model.margin.n_outputs
     # Adam's steps are alike for all weights, so a view of a thousand columns would move the
     # activations a hundred times as fast as one of ten, and drown it.
-    sums = np.maximum([_mean_row(array, 1) for array in rows.arrays], 1e-12)
-    squares = np.maximum([_mean_row(array, 2) for array in rows.arrays], 1e-12)
+    sums, squares = np.maximum(sums, 1e-12), np.maximum(squares, 1e-12)
     sizes = 0.5 / np.sqrt(len(squares) * squares)
     view_rates = tuple((sums.min() / sums).tolist())
 
@@ -287,10 +303,10 @@ def init(
         return (scale * rng.standard_normal(shape)).astype(dtype)
 
     params = Parameters(
-        tuple(normal(size, len(m), n_features) for size, m in zip(sizes, rows.usual)),
-        tuple(view.first_bias(mean).astype(dtype) for view, mean in zip(model.views, rows.usual)),
+        tuple(normal(size, len(m), n_features) for size, m in zip(sizes, usual)),
+        tuple(view.first_bias(mean).astype(dtype) for view, mean in zip(model.views, usual)),
         np.zeros(n_features, dtype),
-        np.zeros(len(rows.usual), dtype),
+        np.zeros(len(usual), dtype),
         np.zeros(1, dtype),
         normal(0.3, n_features, n_outputs),
         np.zeros(n_outputs, dtype),
@@ -301,8 +317,8 @@ def init(
     # As if the rows had had the features at the prior's rate: its expected log odds are far lower,
     # and from there nothing starts.
     sticks = settings.prior.start(n_features)
-    present = rows.n * settings.prior.expected(n_features)
-    state = State(params, sticks, None, present, float(rows.n), moments, view_rates)
+    present = n * settings.prior.expected(n_features)
+    state = State(params, sticks, None, present, float(n), moments, view_rates)
     for _ in range(4):
         state = update_sticks(settings.prior, state)
     return state
@@ -316,32 +332,24 @@ def epoch(
     target: NDArray | None,
     rng: np.random.Generator,
     rate: Callable[[float], float] = lambda share: 1.0,
+    slope: Slope | None = None,
 ) -> State:
-    """One pass of Adam over all rows in random order; `rate` tells the step by the share done."""
+    """One pass of Adam over all rows in random order; `rate` tells the step by the share done.
+
+    `slope` is :func:`batch_slope`, or does the same where the rows are.
+    """
     params, log_odds, moments = state.params, state.log_odds, state.moments
     dtype = params.beta.dtype.type
+    slope = batch_slope if slope is None else slope
     order = rng.permutation(rows.n)
     present = np.zeros_like(state.present)
-    keep = dtype(1.0 - settings.dropout)
     for start in range(0, rows.n, settings.batch_size):
         chosen = order[start : start + settings.batch_size]
-        hidden = None
-        if settings.hide_views and len(model.views) > 1:
-            hidden = rng.integers(len(model.views), size=len(chosen))
-            hidden[rng.random(len(chosen)) >= settings.hide_views] = -1
-        batch = make_batch(model, params, log_odds, rows, target, chosen, hidden)
-        if settings.input_dropout:
-            batch = _drop_inputs(batch, settings.input_dropout, rng)
-        dropped = None
-        if settings.dropout and model.margin is not None:
-            shape = (len(chosen), len(params.beta))
-            dropped = (rng.random(shape, dtype=dtype) < keep) / keep
-        gradient, units = energy.gradient(model, params, batch, log_odds, dropped=dropped)
+        gradient, found = slope(model, settings, params, log_odds, rows, target, chosen, rng)
         if model.margin is not None:
             gradient.mu[...] += params.mu / dtype(rows.n)
             gradient.intercept[...] += params.intercept / dtype(rows.n)
-        if settings.prior is not None:
-            present += units.present.sum(axis=0)
+        present += found
         length = settings.learning_rate * rate(start / rows.n)
         decay, rates = settings.weight_decay, state.view_rates
         moments = moments.step(params, gradient, length, decay, rates)
@@ -350,6 +358,33 @@ def epoch(
     forget = min(1.0, 4.0 / settings.max_iter)
     present = (1 - forget) * state.present + forget * present
     return replace(state, present=present, n_seen=float(rows.n), moments=moments)
+
+
+def batch_slope(
+    model: Model,
+    settings: Settings,
+    params: Parameters,
+    log_odds: Array | None,
+    rows: ViewRows,
+    target: NDArray | None,
+    chosen: NDArray,
+    rng: np.random.Generator,
+) -> tuple[Parameters, Any]:
+    """The gradient of the mean over some rows, and how many are expected to have each feature."""
+    dtype = params.beta.dtype.type
+    hidden = None
+    if settings.hide_views and len(model.views) > 1:
+        hidden = rng.integers(len(model.views), size=len(chosen))
+        hidden[rng.random(len(chosen)) >= settings.hide_views] = -1
+    batch = make_batch(model, params, log_odds, rows, target, chosen, hidden)
+    if settings.input_dropout:
+        batch = _drop_inputs(batch, settings.input_dropout, rng)
+    dropped = None
+    if settings.dropout and model.margin is not None:
+        shape, keep = (len(chosen), len(params.beta)), dtype(1.0 - settings.dropout)
+        dropped = (rng.random(shape, dtype=dtype) < keep) / keep
+    gradient, units = energy.gradient(model, params, batch, log_odds, dropped=dropped)
+    return gradient, 0.0 if settings.prior is None else units.present.sum(axis=0)
 
 
 def update_sticks(prior: Prior | None, state: State) -> State:
@@ -561,21 +596,35 @@ def finish(model: Model, state: State, rows: ViewRows, threshold: float = 0.01) 
     Only models with a prior on features do; those that go have less than `threshold` of the
     standard deviation of the liveliest.
     """
-    params = state.params.like([array.astype(np.float64) for array in state.params])
-    log_odds = None if state.log_odds is None else state.log_odds.astype(np.float64)
+    params, log_odds = in_double(state)
     features = transform(model, params, log_odds, rows)
-    if log_odds is not None:
-        spread = features.std(axis=0)
-        used = spread >= threshold * spread.max()
-        idle = np.where(used, 0.0, features.mean(axis=0))
-        params = replace(
-            params,
-            biases=tuple(bias + W @ idle for bias, W in zip(params.biases, params.weights)),
-            intercept=params.intercept + idle @ params.mu,
-        ).take(used)
-        features, log_odds = features[:, used], log_odds[used]
+    params, log_odds, used = switch_off(
+        params, log_odds, features.mean(axis=0), features.std(axis=0), threshold
+    )
     spreads = tuple(_column_spreads(array) for array in rows.arrays)
-    return Finished(params, log_odds, features, spreads)
+    return Finished(params, log_odds, features[:, used], spreads)
+
+
+def in_double(state: State) -> tuple[Parameters, Array | None]:
+    """Parameters and log odds, in double precision."""
+    params = state.params.like([array.astype(np.float64) for array in state.params])
+    return params, None if state.log_odds is None else state.log_odds.astype(np.float64)
+
+
+def switch_off(
+    params: Parameters, log_odds: Array | None, mean: Array, spread: Array, threshold: float = 0.01
+) -> tuple[Parameters, Array | None, Array]:
+    """`finish` by means and standard deviations of the features; also, which are left."""
+    if log_odds is None:
+        return params, None, np.ones(len(mean), dtype=bool)
+    used = spread >= threshold * spread.max()
+    idle = np.where(used, 0.0, mean)
+    params = replace(
+        params,
+        biases=tuple(bias + W @ idle for bias, W in zip(params.biases, params.weights)),
+        intercept=params.intercept + idle @ params.mu,
+    ).take(used)
+    return params, log_odds[used], used
 
 
 def reconstruct(

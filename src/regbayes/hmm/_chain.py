@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -43,6 +42,14 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 Values = Literal["continuous", "categorical", "count"]
 _VALUES: dict[str | None, Values] = {"categorical": "categorical", "poisson": "count"}
+
+
+class Start(NamedTuple):
+    """How the first states of a chain are found: the parameters of these names."""
+
+    init: str
+    n_states: int
+    n_label_states: int
 
 
 def _has_emission(self: Any) -> bool:
@@ -168,7 +175,8 @@ class _InfiniteChain(
     def _sample(self, sequences: Sequences, codes: NDArray | None) -> None:
         """Set up the model, run the chains, pick the draw to look at."""
         self._frame = _frame(sequences, self._values)
-        self._emission = self._make_emission(sequences)
+        observed = observed_steps(sequences) if self._values != "categorical" else sequences.values
+        self._emission = self._make_emission(observed, len(observed))
         new = self._questions(sequences)
         labels = None
         if codes is not None:
@@ -178,49 +186,34 @@ class _InfiniteChain(
             new.X,
             new.starts,
             self._emission,
-            HierarchicalDirichlet(
-                as_concentration_prior(self.alpha, "alpha"),
-                as_concentration_prior(self.gamma, "gamma"),
-                _check_stickiness(self.stickiness),
-            ),
+            self._make_prior(),
             labels,
             self.beam_width,
-            # Threads that chains leave over work on sequences.
-            max(1, effective_n_jobs(self.n_jobs) // self.n_chains),
+            chains.spare_threads(self.n_jobs, self.n_chains),  # work on sequences
         )
-        self._seed = chains.draw_seed(self.random_state, self.checkpoint)
-        self.trace_ = chains.run_for(
-            self,
-            partial(beam.init, model, partial(self._first_states, new, codes)),
+        self._run(
+            partial(beam.init, model, partial(_first_states, self._start, new.inputs, codes)),
             partial(beam.step, model),
             partial(beam.record, model),
-            self._seed,
         )
-        self.best_draw_ = self.trace_.typical("n_states")
-        self.n_states_ = self.best_draw_["n_states"]
         self.states_ = sequences.give_back(self.best_draw_["z"])
 
-    def _first_states(
-        self, new: prediction.Questions, codes: NDArray | None, rng: np.random.Generator
-    ) -> NDArray:
-        n_steps, n_states = len(new.X), min(self.n_init_states, len(new.X))
-        if self.init == "random":
-            return rng.integers(n_states, size=n_steps)
-        if self.init == "labels" and codes is not None:
-            guess = rng.choice(codes[codes >= 0], size=n_steps)
-            return self._parts_of(np.where(codes >= 0, codes, guess), new.inputs, rng)
-        return clusters(new.inputs, new.inputs, n_states, rng)
+    def _run(self, init: Any, step: Any, record: Any) -> None:
+        self._seed = chains.draw_seed(self.random_state, self.checkpoint)
+        self.trace_ = chains.run_for(self, init, step, record, self._seed)
+        self.best_draw_ = self.trace_.typical("n_states")
+        self.n_states_ = self.best_draw_["n_states"]
 
-    def _parts_of(self, labels: NDArray, inputs: NDArray, rng: np.random.Generator) -> NDArray:
-        """Every label's steps in `n_label_states` clusters."""
-        if self.n_label_states == 1:
-            return labels
-        states = np.empty_like(labels)
-        for label in np.unique(labels):
-            own = labels == label
-            parts = clusters(inputs[own], inputs[own], self.n_label_states, rng)
-            states[own] = label * self.n_label_states + parts
-        return np.unique(states, return_inverse=True)[1]
+    def _make_prior(self) -> HierarchicalDirichlet:
+        return HierarchicalDirichlet(
+            as_concentration_prior(self.alpha, "alpha"),
+            as_concentration_prior(self.gamma, "gamma"),
+            _check_stickiness(self.stickiness),
+        )
+
+    @property
+    def _start(self) -> Start:
+        return Start(self.init, self.n_init_states, getattr(self, "n_label_states", 1))
 
     @property
     def _values(self) -> Values:
@@ -236,14 +229,14 @@ class _InfiniteChain(
             self.best_draw_, self._emission, getattr(self, "_classifier", None)
         )
 
-    def _make_emission(self, sequences: Sequences) -> Emission:
+    def _make_emission(self, observed: NDArray, n: int) -> Emission:
+        """Its prior is about the means and variances of the `n` steps that were observed."""
         if self.emission is None:
             return NoEmission()
         if self.emission == "categorical":
             return CategoricalEmission(self._n_symbols, self.symbol_concentration)
-        observed = observed_steps(sequences)
         if self.emission == "poisson":
-            rate = 1.0 / np.maximum(observed.mean(axis=0), 1.0 / len(observed))
+            rate = 1.0 / np.maximum(observed.mean(axis=0), 1.0 / n)
             return PoissonEmission(np.ones_like(rate), rate)
         return gaussian_emission(
             self._frame.enter(observed),
@@ -280,6 +273,31 @@ class _InfiniteChain(
         if sequences.categories is not None:
             self.categories_ = sequences.categories
         return sequences
+
+
+def _first_states(
+    start: Start, inputs: NDArray, codes: NDArray | None, rng: np.random.Generator
+) -> NDArray:
+    n_steps, n_states = len(inputs), min(start.n_states, len(inputs))
+    if start.init == "random":
+        return rng.integers(n_states, size=n_steps)
+    if start.init == "labels" and codes is not None:
+        guess = rng.choice(codes[codes >= 0], size=n_steps)
+        labels = np.where(codes >= 0, codes, guess)
+        return _parts_of(labels, inputs, start.n_label_states, rng)
+    return clusters(inputs, inputs, n_states, rng)
+
+
+def _parts_of(labels: NDArray, inputs: NDArray, n_parts: int, rng: np.random.Generator) -> NDArray:
+    """Every label's steps in `n_parts` clusters."""
+    if n_parts == 1:
+        return labels
+    states = np.empty_like(labels)
+    for label in np.unique(labels):
+        own = labels == label
+        parts = clusters(inputs[own], inputs[own], n_parts, rng)
+        states[own] = label * n_parts + parts
+    return np.unique(states, return_inverse=True)[1]
 
 
 def _frame(sequences: Sequences, values: Values) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -163,10 +164,12 @@ class LargeMarginHMM(
         self.model_ = clone(self.model)
         sequences = self.model_.read(X, lengths, reset=True)
         self.classes_, codes = check_sequence_labels(sequences, y)
-        batches = [sequences.take(codes == c) for c in range(len(self.classes_))]
+        parts = [sequences.take(codes == c) for c in range(len(self.classes_))]
+        shared = getattr(self.model_, "random_state", None)
         with chains.watched(self, 1) as watch:
             ask = watch.replay(sequences, codes)
-            self.laws_ = [ask(self.model_.learn, batch) for batch in batches]
+            learn = partial(chains.each, self.model_.learn, parts, self.n_jobs, shared)
+            self.laws_ = ask(learn)
             problem = large_margin.Model(
                 self.laws_, sequences, codes, self.C, self.margin, self._n_threads
             )

@@ -22,7 +22,11 @@ def clusters(
     points: NDArray, steps: NDArray, n_clusters: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """A cluster for each of the `steps`, by k-means on `points`: first states of a chain."""
-    # More points than this find the same places.
+    return cluster(points, n_clusters, rng).predict(steps).astype(np.int64)
+
+
+def cluster(points: NDArray, n_clusters: int, rng: np.random.Generator) -> KMeans:
+    """K-means on `points`, or on some of them: more would find the same places."""
     some = points[rng.permutation(len(points))[: 1000 * n_clusters]]
     n_clusters = min(n_clusters, len(np.unique(some, axis=0)))
     kmeans = KMeans(n_clusters, n_init=1, random_state=int(rng.integers(2**31)))
@@ -30,7 +34,7 @@ def clusters(
     # which says so; a first guess may have fewer clusters.
     with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return kmeans.fit(some).predict(steps).astype(np.int64)
+        return kmeans.fit(some)
 
 
 def log_units(sequences: Sequences, frame: Frame) -> NDArray:

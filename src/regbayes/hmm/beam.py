@@ -11,18 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regbayes.hmm.emissions import Emission, Parameters
+from regbayes.hmm.emissions import Emission, Parameters, Statistics
 from regbayes.kernels.batch import draw_paths
 from regbayes.kernels.chain import count_transitions, draw_slices
 from regbayes.kernels.labels import LabelTerm, draw_all_label_weights
 from regbayes.kernels.votes import add_log_margins
 from regbayes.margin import GibbsClassifier
 from regbayes.priors import HierarchicalDirichlet, Transitions
+
+
+class Uniforms(Protocol):
+    """What the parts of a sweep that look at sequences ask of a generator."""
+
+    def random(self, size: int) -> NDArray[np.float64]:
+        """Numbers in [0, 1)."""
 
 
 @dataclass(frozen=True)
@@ -58,44 +65,80 @@ class State:
     term: LabelTerm | None
 
 
+class Found(NamedTuple):
+    """What the paths of some sequences say about all parameters; states are the last axes."""
+
+    moves: NDArray[np.int64]  # [K + 1, K]: first states, then transitions
+    seen: Statistics  # of the emission
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """States that have steps: each was entered."""
+        return self.moves.sum(axis=0) > 0
+
+    def keep(self, used: NDArray[np.bool_]) -> Found:
+        """Without the states that are not `used`."""
+        rows = np.append(True, used)
+        return Found(self.moves[np.ix_(rows, used)], tuple(each[used] for each in self.seen))
+
+
 def init(model: Model, first_states: Any, rng: np.random.Generator) -> State:
     """Everything else given the first states, an array or a function of `rng`."""
     z = first_states(rng) if callable(first_states) else first_states
     _, z = np.unique(z, return_inverse=True)
-    n_states = int(z.max()) + 1
+    z = z.astype(np.int64)
+    state = begin(model, rng, find(model, z, int(z.max()) + 1))
+    return draw_weights(model, rng, replace(state, z=z))
+
+
+def begin(model: Model, rng: np.random.Generator, found: Found) -> State:
+    """All but the paths, given what they say, and the weights from their prior."""
+    n_states = found.moves.shape[1]
     term = None if model.labels is None else model.labels.classifier.init()
     weights = _prior_weights(model, rng, term, n_states)
-    state = State(z.astype(np.int64), model.prior.init(n_states), (), weights, term)
-    state = draw_transitions(model, rng, state)
-    state = draw_emissions(model, rng, state)
-    return draw_weights(model, rng, state)
+    nowhere = np.empty(0, dtype=np.int64)
+    state = State(nowhere, model.prior.init(n_states), (), weights, term)
+    state = draw_transitions(model, rng, state, found)
+    return draw_emissions(model, rng, state, found)
 
 
 def step(model: Model, rng: np.random.Generator, state: State) -> State:
-    """One sweep; every line is one conditional. Equations and sections are those of 000."""
-    cuts, state = draw_cuts(model, rng, state)  # mu of Section 4.2; states that it lets in
-    state = draw_states(model, rng, state, cuts)  # Eqs. 24, 25
-    state = draw_transitions(model, rng, state)  # pi, beta of Eq. 4, as in Teh et al.
-    state = draw_emissions(model, rng, state)  # Eq. 2; not collapsed, since paths are blocks
+    """One sweep; every line is one conditional. Equations and sections are those of 000.
+
+    `draw_cuts`, `draw_states` and `find` look at sequences one by one, so that any part of them
+    may be elsewhere (:mod:`regbayes.distributed`). The others look at what they found.
+    """
+    cuts, least = draw_cuts(model, rng, state.transitions, state.z)  # mu of Section 4.2
+    state = let_in(model, rng, state, least)  # states that the cuts let in
+    state = replace(state, z=draw_states(model, rng, state, cuts))  # Eqs. 24, 25
+    found = find(model, state.z, state.transitions.n_states)
+    state, found = drop_unused(state, found)
+    state = draw_transitions(model, rng, state, found)  # pi, beta of Eq. 4, as in Teh et al.
+    state = draw_emissions(model, rng, state, found)  # Eq. 2; not collapsed, as paths are blocks
     state = draw_weights(model, rng, state)  # eta of Section 4.2, by Eqs. 19-23
     return draw_term(model, rng, state)  # ours: the shared weights and the scale
 
 
-def draw_cuts(model: Model, rng: np.random.Generator, state: State) -> tuple[NDArray, State]:
-    """Slices u_t ~ U(0, min(pi_{z_t-1 z_t}, width)), then sticks until what is left is below."""
+def draw_cuts(model: Model, rng: Uniforms, now: Transitions, z: NDArray) -> tuple[NDArray, float]:
+    """Slices u_t ~ U(0, min(pi_{z_t-1 z_t}, width)), and the least of them."""
+    cuts = np.empty(len(z))
+    uniforms = np.maximum(rng.random(len(z)), 1e-17)
+    least = draw_slices(now.start, now.matrix, model.starts, z, uniforms, model.width, cuts)
+    return cuts, least
+
+
+def let_in(model: Model, rng: np.random.Generator, state: State, least: float) -> State:
+    """Break sticks until what is left is below the least slice: new states, from the prior."""
     now = state.transitions
-    cuts = np.empty(len(state.z))
-    uniforms = np.maximum(rng.random(len(state.z)), 1e-17)
-    least = draw_slices(now.start, now.matrix, model.starts, state.z, uniforms, model.width, cuts)
     transitions = model.prior.extend(rng, now, least)
     n_new = transitions.n_states - now.n_states
     if n_new == 0:
-        return cuts, state
-    nothing = model.X[:0], state.z[:0]
-    new = model.emission.draw(rng, *nothing, n_new)
+        return state
+    nothing = model.emission.observe(model.X[:0], state.z[:0], n_new)
+    new = model.emission.draw(rng, nothing)
     parameters = tuple(np.concatenate(pair) for pair in zip(state.parameters, new))
     weights = np.concatenate([state.weights, _prior_weights(model, rng, state.term, n_new)])
-    return cuts, replace(state, transitions=transitions, parameters=parameters, weights=weights)
+    return replace(state, transitions=transitions, parameters=parameters, weights=weights)
 
 
 def _prior_weights(
@@ -106,7 +149,7 @@ def _prior_weights(
     return model.labels.classifier.draw_prior_weights(rng, term, n)
 
 
-def draw_states(model: Model, rng: np.random.Generator, state: State, cuts: NDArray) -> State:
+def draw_states(model: Model, rng: Uniforms, state: State, cuts: NDArray) -> NDArray[np.int64]:
     """Paths given all else, of all sequences, restricted to transitions above the cuts."""
     now = state.transitions
     z = draw_paths(
@@ -114,7 +157,7 @@ def draw_states(model: Model, rng: np.random.Generator, state: State, cuts: NDAr
         now.matrix,
         log_evidence(model, state),
         model.starts,
-        rng.random(len(state.z)),
+        rng.random(len(cuts)),
         cuts,
         model.width,
         model.n_threads,
@@ -124,14 +167,31 @@ def draw_states(model: Model, rng: np.random.Generator, state: State, cuts: NDAr
             "an observation has no density under any state; scale the inputs (for example with "
             "sklearn.preprocessing.StandardScaler) or lower C"
         )
-    used = np.bincount(z, minlength=now.n_states) > 0
-    return replace(
+    return z
+
+
+def find(model: Model, z: NDArray, n_states: int) -> Found:
+    """What the paths say about the parameters."""
+    moves = count_transitions(model.starts, z, n_states)
+    return Found(moves, model.emission.observe(model.X, z, n_states))
+
+
+def merge(model: Model, one: Found, other: Found) -> Found:
+    """What the paths of both say."""
+    return Found(one.moves + other.moves, model.emission.merge(one.seen, other.seen))
+
+
+def drop_unused(state: State, found: Found) -> tuple[State, Found]:
+    """Forget the states without steps; the others move up."""
+    used = found.used
+    kept = replace(
         state,
-        z=(np.cumsum(used) - 1)[z],
-        transitions=now.keep(used),
+        z=(np.cumsum(used) - 1)[state.z],
+        transitions=state.transitions.keep(used),
         parameters=tuple(array[used] for array in state.parameters),
         weights=state.weights[used],
     )
+    return kept, found.keep(used)
 
 
 def log_evidence(model: Model, state: State) -> NDArray:
@@ -142,16 +202,14 @@ def log_evidence(model: Model, state: State) -> NDArray:
     return out
 
 
-def draw_transitions(model: Model, rng: np.random.Generator, state: State) -> State:
+def draw_transitions(model: Model, rng: np.random.Generator, state: State, found: Found) -> State:
     """tables, alpha, gamma, beta, pi | z."""
-    counts = count_transitions(model.starts, state.z, len(state.weights))
-    return replace(state, transitions=model.prior.draw(rng, state.transitions, counts))
+    return replace(state, transitions=model.prior.draw(rng, state.transitions, found.moves))
 
 
-def draw_emissions(model: Model, rng: np.random.Generator, state: State) -> State:
+def draw_emissions(model: Model, rng: np.random.Generator, state: State, found: Found) -> State:
     """parameters | z, X."""
-    parameters = model.emission.draw(rng, model.X, state.z, len(state.weights))
-    return replace(state, parameters=parameters)
+    return replace(state, parameters=model.emission.draw(rng, found.seen))
 
 
 def draw_weights(model: Model, rng: np.random.Generator, state: State) -> State:
@@ -173,22 +231,36 @@ def draw_term(model: Model, rng: np.random.Generator, state: State) -> State:
 
 def log_joint(model: Model, state: State) -> float:
     """log p(X, z | parameters) + log phi(y): to watch convergence by."""
-    counts = count_transitions(model.starts, state.z, len(state.weights))
+    moves = count_transitions(model.starts, state.z, len(state.weights))
+    return log_prior(moves, state.transitions) + own_evidence(model, state)
+
+
+def log_prior(moves: NDArray, now: Transitions) -> float:
+    """log p(z | pi)."""
+    log_pi = np.log(now.rows[:, :-1], where=moves > 0, out=np.zeros(moves.shape))
+    return float(np.sum(moves * log_pi))
+
+
+def own_evidence(model: Model, state: State) -> float:
+    """log p(X | z, parameters) + log phi(y)."""
     own = np.take_along_axis(log_evidence(model, state), state.z[:, None], axis=1)
-    log_pi = np.log(state.transitions.rows[:, :-1], where=counts > 0, out=np.zeros(counts.shape))
-    return float(np.sum(counts * log_pi) + own.sum())
+    return float(own.sum())
 
 
 def record(model: Model, state: State) -> Mapping[str, Any]:
     """What a draw keeps: sizes and states to look at, the rest to predict with."""
+    return describe(model, state, log_joint(model, state)) | {"z": state.z.astype(np.int32)}
+
+
+def describe(model: Model, state: State, joint: float) -> dict[str, Any]:
+    """All of a draw but the paths."""
     now = state.transitions
     kept = {
         "n_states": now.n_states,
         "alpha": now.alpha,
         "gamma": now.gamma,
         "stickiness": now.stay,
-        "log_joint": log_joint(model, state),
-        "z": state.z.astype(np.int32),
+        "log_joint": joint,
         "beta": now.beta,
         "rows": now.rows,
         **dict(zip(model.emission.names, state.parameters)),

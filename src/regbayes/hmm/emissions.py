@@ -1,7 +1,8 @@
 """Emissions: what a state says about an observation, and what observations say about a state.
 
-An emission is a prior with four methods; its parameters are a tuple of arrays whose first axis
-are the states. Samplers know nothing else about it.
+An emission is a prior with a few methods; its parameters are a tuple of arrays whose first axis
+are the states, and so is what it has to know about observations to draw them. Samplers know nothing
+else about it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regbayes.kernels.emissions import (
+    add_scatter,
+    add_squares,
+    average,
     categorical_log_likelihoods,
     diagonal_log_likelihoods,
     draw_diagonal,
@@ -27,6 +31,7 @@ from regbayes.priors import NormalInverseGamma, NormalInverseWishart, gaussian_p
 from regbayes.priors.exponential import log_shares, share_gradient
 
 Parameters = tuple[NDArray, ...]
+Statistics = tuple[NDArray, ...]
 COVARIANCES = {"gaussian": "full", "diag": "diag"}  # of the Gaussian emissions, by name
 
 
@@ -37,9 +42,13 @@ class Emission(Protocol):
     def names(self) -> tuple[str, ...]:
         """What the arrays of the parameters are called in a trace; none if they say nothing."""
 
-    def draw(
-        self, rng: np.random.Generator, X: NDArray, z: NDArray[np.int64], n_states: int
-    ) -> Parameters:
+    def observe(self, X: NDArray, z: NDArray[np.int64], n_states: int) -> Statistics:
+        """What the observations of each state say about its parameters."""
+
+    def merge(self, one: Statistics, other: Statistics) -> Statistics:
+        """The same of the observations of both."""
+
+    def draw(self, rng: np.random.Generator, seen: Statistics) -> Parameters:
         """Parameters of all states given their observations; from the prior where none are."""
 
     def log_likelihoods(self, X: NDArray, parameters: Parameters) -> NDArray:
@@ -90,14 +99,23 @@ class GaussianEmission:
     prior: NormalInverseWishart
     names = ("means", "factors")
 
-    def draw(self, rng, X, z, n_states):
-        n_features = len(self.prior.mean)
-        means = np.empty((n_states, n_features))
-        factors = np.empty((n_states, n_features, n_features))
-        prior = self.prior
+    def observe(self, X, z, n_states):
+        counts, averages = _averages(X, z, n_states, len(self.prior.mean))
+        scatter = np.zeros((*averages.shape, averages.shape[1]))
+        add_scatter(X, z, averages, scatter)
+        return counts, averages, scatter
+
+    def merge(self, one, other):
+        counts, averages, gap, weight = _merged(one, other)
+        apart = np.tril(np.einsum("ki,kj->kij", gap, gap)) * weight[:, None, None]
+        return counts, averages, one[2] + other[2] + apart
+
+    def draw(self, rng, seen):
+        prior, (counts, averages, scatter) = self.prior, seen
+        means, factors = np.empty_like(averages), np.empty_like(scatter)
         draw_full(
-            rng, X, z, np.array(prior.mean), prior.strength, prior.df, np.array(prior.scale),
-            means, factors,
+            rng, counts, averages, scatter, np.array(prior.mean), prior.strength, prior.df,
+            np.array(prior.scale), means, factors,
         )  # fmt: skip
         return means, factors
 
@@ -210,13 +228,22 @@ class DiagonalEmission:
     prior: NormalInverseGamma
     names = ("means", "deviations")
 
-    def draw(self, rng, X, z, n_states):
-        prior = self.prior
-        means = np.empty((n_states, len(prior.mean)))
-        deviations = np.empty_like(means)
+    def observe(self, X, z, n_states):
+        counts, averages = _averages(X, z, n_states, len(self.prior.mean))
+        squares = np.zeros_like(averages)
+        add_squares(X, z, averages, squares)
+        return counts, averages, squares
+
+    def merge(self, one, other):
+        counts, averages, gap, weight = _merged(one, other)
+        return counts, averages, one[2] + other[2] + gap**2 * weight[:, None]
+
+    def draw(self, rng, seen):
+        prior, (counts, averages, squares) = self.prior, seen
+        means, deviations = np.empty_like(averages), np.empty_like(averages)
         draw_diagonal(
-            rng, X, z, np.array(prior.mean), prior.strength, prior.df, np.array(prior.scale),
-            means, deviations,
+            rng, counts, averages, squares, np.array(prior.mean), prior.strength, prior.df,
+            np.array(prior.scale), means, deviations,
         )  # fmt: skip
         return means, deviations
 
@@ -297,6 +324,22 @@ def gaussian_emission(
     return DiagonalEmission(prior)
 
 
+def _averages(X: NDArray, z: NDArray, n_states: int, n_features: int) -> tuple[NDArray, NDArray]:
+    counts, averages = np.zeros(n_states, dtype=np.int64), np.zeros((n_states, n_features))
+    average(X, z, counts, averages)
+    return counts, averages
+
+
+def _merged(one: Statistics, other: Statistics) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Counts and averages of both, the gap between their averages and its weight in squares.
+
+    Chan, Golub & LeVeque (1983): nothing is lost far from the origin.
+    """
+    counts, gap = one[0] + other[0], other[1] - one[1]
+    share = other[0] / np.maximum(counts, 1)
+    return counts, one[1] + share[:, None] * gap, gap, one[0] * share
+
+
 def _gaussian_names(state: str, n_features: int, squares: list[str]) -> list[str]:
     return [f"{state}:steps", *(f"{state}:x{i}" for i in range(n_features)), *squares]
 
@@ -316,12 +359,18 @@ class CategoricalEmission:
     symbols: tuple[str, ...] = ()  # what they are called
     names = ("log_probabilities",)
 
-    def draw(self, rng, X, z, n_states):
+    def observe(self, X, z, n_states):
         seen = X >= 0
         counts = np.bincount(
             z[seen] * self.n_symbols + X[seen], minlength=n_states * self.n_symbols
         )
-        posterior = counts.reshape(n_states, self.n_symbols) + self.concentration
+        return (counts.reshape(n_states, self.n_symbols),)
+
+    def merge(self, one, other):
+        return (one[0] + other[0],)
+
+    def draw(self, rng, seen):
+        posterior = seen[0] + self.concentration
         out = np.empty_like(posterior)
         for concentration, row in zip(posterior, out):
             draw_log_dirichlet(rng, concentration, row)
@@ -379,9 +428,16 @@ class PoissonEmission:
     rate: NDArray
     names = ("rates",)
 
-    def draw(self, rng, X, z, n_states):
-        rates = np.empty((n_states, len(self.shape)))
-        draw_poisson_rates(rng, X, z, self.shape, self.rate, rates)
+    def observe(self, X, z, n_states):
+        return _averages(X, z, n_states, len(self.shape))
+
+    def merge(self, one, other):
+        return _merged(one, other)[:2]
+
+    def draw(self, rng, seen):
+        counts, averages = seen
+        rates = np.empty_like(averages)
+        draw_poisson_rates(rng, counts, averages, self.shape, self.rate, rates)
         return (rates,)
 
     def log_likelihoods(self, X, parameters):
@@ -404,8 +460,14 @@ class NoEmission:
 
     names = ()
 
-    def draw(self, rng, X, z, n_states):
+    def observe(self, X, z, n_states):
         return (np.zeros(n_states),)
+
+    def merge(self, one, other):
+        return one
+
+    def draw(self, rng, seen):
+        return (np.zeros(len(seen[0])),)
 
     def log_likelihoods(self, X, parameters):
         return np.zeros((len(X), len(parameters[0])))

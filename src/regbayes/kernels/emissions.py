@@ -92,8 +92,8 @@ def categorical_log_likelihoods(codes, log_probabilities, out):
 
 
 @kernel
-def _averages(X, z, counts, averages):
-    """How many rows each state has seen, and their averages."""
+def average(X, z, counts, averages):
+    """How many rows each state has seen, and their averages, into arrays of zeros."""
     n_states, n_features = averages.shape
     for t in range(X.shape[0]):
         if not math.isnan(X[t, 0]):
@@ -107,13 +107,9 @@ def _averages(X, z, counts, averages):
 
 
 @kernel
-def draw_full(rng, X, z, mean, strength, df, scale, means, factors):
-    """Means and Cholesky factors of covariances from their normal-inverse-Wishart posteriors."""
-    n_states, n_features = means.shape
-    counts = np.zeros(n_states, dtype=np.int64)
-    averages = np.zeros((n_states, n_features))
-    _averages(X, z, counts, averages)
-    factors[:] = 0.0
+def add_scatter(X, z, averages, scatter):
+    """Sums of squares and products about the averages, in the lower triangles."""
+    n_features = averages.shape[1]
     gap = np.empty(n_features)
     for t in range(X.shape[0]):
         if not math.isnan(X[t, 0]):
@@ -121,7 +117,24 @@ def draw_full(rng, X, z, mean, strength, df, scale, means, factors):
             for i in range(n_features):
                 gap[i] = X[t, i] - averages[k, i]
                 for j in range(i + 1):
-                    factors[k, i, j] += gap[i] * gap[j]
+                    scatter[k, i, j] += gap[i] * gap[j]
+
+
+@kernel
+def add_squares(X, z, averages, squares):
+    """Sums of squares about the averages."""
+    for t in range(X.shape[0]):
+        if not math.isnan(X[t, 0]):
+            for i in range(averages.shape[1]):
+                squares[z[t], i] += (X[t, i] - averages[z[t], i]) ** 2
+
+
+@kernel
+def draw_full(rng, counts, averages, scatter, mean, strength, df, scale, means, factors):
+    """Means and Cholesky factors of covariances from their normal-inverse-Wishart posteriors."""
+    n_states, n_features = means.shape
+    factors[:] = scatter
+    gap = np.empty(n_features)
     for k in range(n_states):
         n = counts[k]
         total = strength + n
@@ -140,23 +153,15 @@ def draw_full(rng, X, z, mean, strength, df, scale, means, factors):
 
 
 @kernel
-def draw_diagonal(rng, X, z, mean, strength, df, scale, means, deviations):
+def draw_diagonal(rng, counts, averages, squares, mean, strength, df, scale, means, deviations):
     """Means and standard deviations from their normal-inverse-gamma posteriors."""
     n_states, n_features = means.shape
-    counts = np.zeros(n_states, dtype=np.int64)
-    averages = np.zeros((n_states, n_features))
-    _averages(X, z, counts, averages)
-    deviations[:] = 0.0
-    for t in range(X.shape[0]):
-        if not math.isnan(X[t, 0]):
-            for i in range(n_features):
-                deviations[z[t], i] += (X[t, i] - averages[z[t], i]) ** 2
     for k in range(n_states):
         n = counts[k]
         total = strength + n
         for i in range(n_features):
             gap = averages[k, i] - mean[i]
-            sum_of_squares = deviations[k, i] + scale[i] + strength * n / total * gap * gap
+            sum_of_squares = squares[k, i] + scale[i] + strength * n / total * gap * gap
             variance = sum_of_squares / (2.0 * draw_gamma(rng, 0.5 * (df + n)))
             deviations[k, i] = math.sqrt(variance)
             noise = rng.standard_normal() * math.sqrt(variance / total)
@@ -164,12 +169,9 @@ def draw_diagonal(rng, X, z, mean, strength, df, scale, means, deviations):
 
 
 @kernel
-def draw_poisson_rates(rng, X, z, shape, rate, rates):
+def draw_poisson_rates(rng, counts, averages, shape, rate, rates):
     """Rates from their gamma posteriors."""
     n_states, n_features = rates.shape
-    counts = np.zeros(n_states, dtype=np.int64)
-    averages = np.zeros((n_states, n_features))
-    _averages(X, z, counts, averages)
     for k in range(n_states):
         for i in range(n_features):
             total = counts[k] * averages[k, i]

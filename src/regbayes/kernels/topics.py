@@ -55,6 +55,15 @@ class Topics(NamedTuple):
     sizes: np.ndarray  # [V]
 
 
+class WordTopics(NamedTuple):
+    """Which topics the words have and how often, `sizes[w]` of them from `starts[w]` on."""
+
+    cells: np.ndarray  # uint32, in the order in which the tokens have them
+    counts: np.ndarray  # float64
+    starts: np.ndarray  # [V]
+    sizes: np.ndarray  # [V]
+
+
 class Margins(NamedTuple):
     """Labels (-1: none), and the classifier: scores are (shares of topics, 1) @ weights."""
 
@@ -116,6 +125,12 @@ def draw_topics(rng, corpus, z, beta, base, topics, n_threads=1):
     array([[1., 0.],
            [0., 1.]])
     """
+    found = count_word_topics(corpus, z, topics.cells.shape[1], n_threads)
+    draw_topics_given(rng, found, beta, base, topics, n_threads)
+
+
+def draw_topics_given(rng, found, beta, base, topics, n_threads=1):
+    """The same by the counts of tokens, a `WordTopics`."""
     n_words, n_topics = topics.cells.shape
     n_streams = min(_N_STREAMS, 1 + n_words // 64)
     edges = np.linspace(0, n_words, n_streams + 1).astype(np.int64)
@@ -130,8 +145,7 @@ def draw_topics(rng, corpus, z, beta, base, topics, n_threads=1):
     def draw(low, high):
         for b in range(low, high):
             _draw_cells(
-                streams[b], edges[b], edges[b + 1], corpus.by_word, corpus.word_starts, z, beta,
-                rate, base, topics, totals[b],
+                streams[b], edges[b], edges[b + 1], found, beta, rate, base, topics, totals[b]
             )  # fmt: skip
 
     in_threads(draw, blocks, n_threads)
@@ -142,7 +156,7 @@ def draw_topics(rng, corpus, z, beta, base, topics, n_threads=1):
 
 
 @kernel
-def _draw_cells(rng, low, high, by_word, word_starts, z, beta, rate, base, topics, totals):
+def _draw_cells(rng, low, high, found, beta, rate, base, topics, totals):
     """Gamma variables of the words `low` to `high`, not normalised; their sums by topic."""
     cells, shares, sizes = topics.cells, topics.shares, topics.sizes
     n_topics = cells.shape[1]
@@ -156,12 +170,12 @@ def _draw_cells(rng, low, high, by_word, word_starts, z, beta, rate, base, topic
                     counts[k] = base[w, k]
                     cells[w, n] = k
                     n += 1
-        for t in range(word_starts[w], word_starts[w + 1]):
-            k = z[by_word[t]]
+        for i in range(found.starts[w], found.starts[w] + found.sizes[w]):
+            k = found.cells[i]
             if counts[k] == 0.0:
                 cells[w, n] = k
                 n += 1
-            counts[k] += 1.0
+            counts[k] += found.counts[i]
         size = n
         k = int(min(rng.standard_exponential() / rate, 1e9))
         while k < n_topics:  # cells without counts, those above the floor
@@ -368,16 +382,20 @@ def settle(rng, corpus, z, alpha, beta, margins, n_threads=1):
     rng, corpus, z, alpha, beta, margins, n_threads
         As in :func:`draw_topics` and :func:`draw_assignments`.
     """
-    n_topics, n_words = len(alpha), corpus.n_words
-    cells, counts, sizes = _word_topics(corpus, z, n_topics, n_threads)
-    inverse = 1.0 / (np.bincount(z, minlength=n_topics) + n_words * beta)
+    found = count_word_topics(corpus, z, len(alpha), n_threads)
+    settle_given(rng, corpus, z, alpha, beta, margins, found, n_threads)
+
+
+def settle_given(rng, corpus, z, alpha, beta, margins, found, n_threads=1):
+    """The same by counts that may be those of more documents than these."""
+    inverse = 1.0 / (topic_totals(found, len(alpha)) + corpus.n_words * beta)
     prior = np.cumsum(alpha * inverse)
     uniforms, tests = _uniforms(rng, len(z), margins)
 
     def draw(low, high):
         _settle_documents(
-            low, high, corpus.words, corpus.starts, corpus.word_starts, z, alpha, beta, inverse,
-            prior, cells, counts, sizes, margins, uniforms, tests,
+            low, high, corpus.words, corpus.starts, found.starts, z, alpha, beta, inverse,
+            prior, found.cells, found.counts, found.sizes, margins, uniforms, tests,
         )  # fmt: skip
 
     in_threads(draw, corpus.starts, n_threads)
@@ -392,15 +410,82 @@ def count_words(corpus, z, n_topics, n_threads=1):
     >>> count_words(corpus, np.array([1, 1, 0, 1], dtype=np.int32), 2)
     (array([1, 3, 2]), array([1, 2, 1], dtype=int32))
     """
-    cells, counts, sizes = _word_topics(corpus, z, n_topics, n_threads)
-    words = np.repeat(np.arange(corpus.n_words), sizes)
-    first = np.cumsum(sizes) - sizes
-    used = np.arange(len(words)) + (corpus.word_starts[:-1] - first)[words]
-    return words * n_topics + cells[used], counts[used].astype(np.int32)
+    return as_pairs(count_word_topics(corpus, z, n_topics, n_threads), n_topics)
 
 
-def _word_topics(corpus, z, n_topics, n_threads):
-    """Topics of word w and how often it has them, `sizes[w]` of them from `word_starts[w]` on."""
+def as_pairs(found, n_topics):
+    """`WordTopics` as the pairs of :func:`count_words`."""
+    words, used = _used(found)
+    return words * n_topics + found.cells[used], found.counts[used].astype(np.int32)
+
+
+def _used(found):
+    """Words, and where their cells are."""
+    words = np.repeat(np.arange(len(found.sizes)), found.sizes)
+    first = np.cumsum(found.sizes) - found.sizes
+    return words, np.arange(len(words)) + (found.starts - first)[words]
+
+
+def without_gaps(found):
+    """`WordTopics` with one word after the other, to travel."""
+    _, used = _used(found)
+    starts = np.cumsum(found.sizes) - found.sizes
+    return WordTopics(found.cells[used], found.counts[used], starts, found.sizes)
+
+
+def merge_word_topics(one, other, n_topics):
+    """The counts of the tokens of both, those of `one` first.
+
+    Examples
+    --------
+    >>> words = make_corpus(np.array([0, 2]), np.array([0, 1]), np.array([1, 3]), 2)
+    >>> one = count_word_topics(words, np.array([1, 1, 0, 1], dtype=np.int32), 2)
+    >>> other = count_word_topics(words, np.zeros(4, dtype=np.int32), 2)
+    >>> as_pairs(merge_word_topics(one, other, 2), 2)
+    (array([1, 0, 3, 2]), array([1, 1, 2, 4], dtype=int32))
+    """
+    room = one.sizes + other.sizes
+    starts = np.cumsum(room) - room
+    cells, counts = np.empty(room.sum(), dtype=np.uint32), np.empty(room.sum())
+    sizes = np.empty_like(room)
+    _merge_cells(one, other, n_topics, starts, cells, counts, sizes)
+    return without_gaps(WordTopics(cells, counts, starts, sizes))
+
+
+@kernel
+def _merge_cells(one, other, n_topics, starts, cells, counts, sizes):
+    place = np.full(n_topics, -1, dtype=np.int64)
+    for w in range(starts.shape[0]):
+        end = starts[w]
+        for part in (one, other):
+            for i in range(part.starts[w], part.starts[w] + part.sizes[w]):
+                k = part.cells[i]
+                if place[k] < 0:
+                    place[k] = end
+                    cells[end] = k
+                    counts[end] = 0.0
+                    end += 1
+                counts[place[k]] += part.counts[i]
+        for i in range(starts[w], end):
+            place[cells[i]] = -1
+        sizes[w] = end - starts[w]
+
+
+def topic_totals(found, n_topics):
+    """Tokens of the topics."""
+    _, used = _used(found)
+    return np.bincount(found.cells[used], found.counts[used], minlength=n_topics)
+
+
+def word_seats(found):
+    """[n]: the pairs of a word and a topic with more than n tokens."""
+    _, used = _used(found)
+    sizes = np.bincount(found.counts[used].astype(np.int64))
+    return sizes[:0:-1].cumsum()[::-1]
+
+
+def count_word_topics(corpus, z, n_topics, n_threads=1):
+    """Topics of the words, a `WordTopics` with room for every token."""
     cells = np.empty(len(z), dtype=np.uint32)
     counts = np.empty(len(z))
     sizes = np.empty(corpus.n_words, dtype=np.int64)
@@ -411,7 +496,7 @@ def _word_topics(corpus, z, n_topics, n_threads):
         )
 
     in_threads(count, corpus.word_starts, n_threads)
-    return cells, counts, sizes
+    return WordTopics(cells, counts, corpus.word_starts[:-1], sizes)
 
 
 @kernel
@@ -527,23 +612,30 @@ def count_seats(corpus, z, n_topics, n_threads=1):
     (array([[1, 1],
            [2, 0]]), array([3, 1]))
     """
-    lengths = np.diff(corpus.starts)
-    longest = int(lengths.max(initial=0))
     most = int(np.diff(corpus.word_starts).max(initial=0))
-    parts, word_parts = [], []  # sums of whole numbers, in any order
-
-    def by_document(low, high):
-        parts.append(_document_seats(low, high, corpus.starts, z, n_topics, longest))
+    word_parts = []  # sums of whole numbers, in any order
 
     def by_word(low, high):
         word_parts.append(
             _word_seats(low, high, corpus.by_word, corpus.word_starts, z, n_topics, most)
         )
 
-    in_threads(by_document, corpus.starts, n_threads)
     in_threads(by_word, corpus.word_starts, n_threads)
-    seats, word_seats = sum(parts), sum(word_parts)
-    return seats[:, : int(seats.any(axis=0).sum())], word_seats[: np.count_nonzero(word_seats)]
+    seats = sum(word_parts)
+    return topic_seats(corpus, z, n_topics, n_threads), seats[: np.count_nonzero(seats)]
+
+
+def topic_seats(corpus, z, n_topics, n_threads=1):
+    """[k, n]: the documents with more than n tokens of topic k."""
+    longest = int(np.diff(corpus.starts).max(initial=0))
+    parts = []
+
+    def by_document(low, high):
+        parts.append(_document_seats(low, high, corpus.starts, z, n_topics, longest))
+
+    in_threads(by_document, corpus.starts, n_threads)
+    seats = sum(parts)
+    return seats[:, : int(seats.any(axis=0).sum())]
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from functools import partial
 from itertools import groupby, product
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -295,25 +296,28 @@ class _Search:
         return maps[at[0]], heads[at[1]], float(table[at])
 
     def _accuracies(self, maps: list, heads: list) -> NDArray:
-        def of_fold(f: int) -> NDArray:
-            rest, fold = self.folds[f]
-            right = np.empty((len(maps), len(heads)))
-            first = clone(maps[0])
-            begun = first._begin([self.X[i] for i in rest], self.labels[rest])
-            for row, one in zip(right, maps):
-                scores = copy(first).set_params(segments=one.segments, scaling=one.scaling)
-                here = scores._scale(*begun)
-                there = scores.transform([self.X[i] for i in fold])
-                start = MarginClassifier(warm_start=True)  # from one weight's result to the next
-                for i, head in enumerate(heads):
-                    same = isinstance(head, MarginClassifier)
-                    fitted = (start.set_params(C=head.C) if same else clone(head)).fit(
-                        here, self.labels[rest]
-                    )
-                    row[i] = accuracy_score(self.labels[fold], fitted.predict(there))
-            return right
+        of_fold = partial(_fold_accuracies, maps, heads, self.X, self.labels)
+        found = self.ask(partial(chains.each, of_fold, self.folds, self.owner.n_jobs))
+        return sum(found) / len(self.folds)
 
-        return sum(self.ask(of_fold, f) for f in range(len(self.folds))) / len(self.folds)
+
+def _fold_accuracies(
+    maps: list, heads: list, X: list, labels: NDArray, fold: tuple[NDArray, NDArray]
+) -> NDArray:
+    rest, held_out = fold
+    first = clone(maps[0])
+    begun = first._begin([X[i] for i in rest], labels[rest])
+    right = np.empty((len(maps), len(heads)))
+    for row, one in zip(right, maps):
+        scores = copy(first).set_params(segments=one.segments, scaling=one.scaling)
+        here = scores._scale(*begun)
+        there = scores.transform([X[i] for i in held_out])
+        start = MarginClassifier(warm_start=True)  # from one weight's result to the next
+        for i, head in enumerate(heads):
+            same = isinstance(head, MarginClassifier)
+            fitted = (start.set_params(C=head.C) if same else clone(head)).fit(here, labels[rest])
+            row[i] = accuracy_score(labels[held_out], fitted.predict(there))
+    return right
 
 
 class _Apart(NamedTuple):

@@ -14,6 +14,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from regbayes import chains
 from regbayes.data import SequenceMixin, SequenceTags, check_sequence_labels
 from regbayes.scores import spaces
 from regbayes.scores.protocol import Expected, Law
@@ -139,7 +140,9 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
     def _learn(self, batch: Any, codes: NDArray) -> list[Law]:
         if not self.per_class:
             return [self.model_.learn(batch)]
-        return [self.model_.learn(batch.take(codes == c)) for c in range(len(self._classes))]
+        parts = [batch.take(codes == c) for c in range(len(self._classes))]
+        shared = getattr(self.model_, "random_state", None)
+        return chains.each(self.model_.learn, parts, self.n_jobs, shared)
 
     def _fit_scaler(self, raw: NDArray, sizes: NDArray) -> Scaler:
         return fit_scaler(raw, sizes, self.scaling)

@@ -138,8 +138,7 @@ class TopicModel(
             more.pop("prior_of_words", as_concentration_prior(self.beta, "beta")),
             # The last tenth of the burn-in is exact, as are all sweeps after it.
             n_settle=0 if len(more.get("base", ())) else self.burn_in * 9 // 10,
-            # Threads that chains leave over work on documents.
-            n_threads=max(1, self._n_threads // self.n_chains),
+            n_threads=chains.spare_threads(self.n_jobs, self.n_chains),  # work on documents
             **more,
         )
 
@@ -275,17 +274,14 @@ class LatentDirichlet(TopicModel):
         """
         documents = check_documents(self, X)
         model = self._model(documents, self.n_topics, self._proportions)
-        self.trace_ = chains.run_for(
+        trace = chains.run_for(
             self,
             partial(gibbs.init, model),
             partial(gibbs.step, model),
             partial(gibbs.record, model),
             chains.draw_seed(self.random_state, self.checkpoint),
         )
-        self._counts = np.zeros((documents.n_words, self.n_topics))
-        self.n_documents_seen_ = 0
-        self._learn_from(self.trace_.chains[best_chain(self.trace_)], documents)
-        return self
+        return self._learn_anew(trace, documents)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichlet:
@@ -379,6 +375,13 @@ class LatentDirichlet(TopicModel):
             random_state=np.random.default_rng(seed),
             n_jobs=self.n_jobs,
         )
+
+    def _learn_anew(self, trace: chains.Trace, documents: Documents) -> LatentDirichlet:
+        self.trace_ = trace
+        self._counts = np.zeros((documents.n_words, self.n_topics))
+        self.n_documents_seen_ = 0
+        self._learn_from(trace.chains[best_chain(trace)], documents)
+        return self
 
     def _learn_from(self, draws: Sequence[Any], documents: Documents) -> None:
         """Topics and concentrations from the draws of a chain, beside what was there before."""

@@ -88,20 +88,8 @@ class State:
 
 def init(model: Model, rng: np.random.Generator) -> State:
     """Random topics, or those that counts from before suggest."""
-    K, corpus = model.n_topics, model.corpus
-    term, weights = None, np.zeros((0, K + 1))
-    if model.labels is not None:
-        term = model.labels.classifier.init()
-        weights = np.zeros((model.labels.classifier.n_classes, K + 1))
-    state = State(
-        rng.integers(K, size=len(corpus.words)).astype(np.int32),
-        empty_topics(corpus.n_words, K),
-        model.proportions.init(K),
-        model.beta.mean,
-        weights,
-        term,
-        0,
-    )
+    corpus = model.corpus
+    state = blank(model, rng.integers(model.n_topics, size=len(corpus.words)).astype(np.int32))
     if len(model.base):  # topics as they were, before the first tokens are given to them
         nothing = make_corpus(np.zeros(1, int), np.zeros(0, int), np.zeros(0, int), corpus.n_words)
         draw_topics(rng, nothing, state.z[:0], state.beta, model.base, state.topics)
@@ -109,11 +97,22 @@ def init(model: Model, rng: np.random.Generator) -> State:
     return draw_phi(model, rng, state)
 
 
+def blank(model: Model, z: NDArray[np.int32]) -> State:
+    """Concentrations at their prior means, and room for the topics."""
+    K, term, weights = model.n_topics, None, np.zeros((0, model.n_topics + 1))
+    if model.labels is not None:
+        term = model.labels.classifier.init()
+        weights = np.zeros((model.labels.classifier.n_classes, K + 1))
+    topics = empty_topics(model.corpus.n_words, K)
+    return State(z, topics, model.proportions.init(K), model.beta.mean, weights, term, 0)
+
+
 def step(model: Model, rng: np.random.Generator, state: State) -> State:
     """One sweep; every line is one conditional, with theta integrated out."""
     settling = state.n_sweeps < model.n_settle
     state = (settle_z if settling else draw_z)(model, rng, state)  # z | phi, alpha, weights
-    state = draw_hyperparameters(model, rng, state)  # alpha, beta | z, without phi
+    if not has_fixed_concentrations(model):
+        state = draw_hyperparameters(model, rng, state, find(model, state.z))  # without phi
     state = draw_weights(model, rng, state)  # weights, nu | z, y
     state = replace(state, n_sweeps=state.n_sweeps + 1)
     if state.n_sweeps < model.n_settle:
@@ -158,20 +157,37 @@ def margins(model: Model, state: State) -> Margins:
     return Margins(model.labels.y, weights, float(law.C), float(law.cost))
 
 
-def draw_hyperparameters(model: Model, rng: np.random.Generator, state: State) -> State:
+class Found(NamedTuple):
+    """What the topics of tokens say about the concentrations, see `kernels.topics.count_seats`."""
+
+    by_topic: NDArray[np.int64]
+    by_word: NDArray[np.int64]
+    totals: NDArray  # tokens of the topics
+
+
+def find(model: Model, z: NDArray) -> Found:
+    """What these say."""
+    seats = count_seats(model.corpus, z, model.n_topics, model.n_threads)
+    return Found(seats[0], seats[1], np.bincount(z, minlength=model.n_topics))
+
+
+def has_fixed_concentrations(model: Model) -> bool:
+    return model.proportions.is_fixed and isinstance(model.beta, Fixed)
+
+
+def draw_hyperparameters(
+    model: Model, rng: np.random.Generator, state: State, found: Found
+) -> State:
     """alpha | z and beta | z by counts of tables (Teh et al. 2006, appendix A)."""
-    if model.proportions.is_fixed and isinstance(model.beta, Fixed):
-        return state
-    corpus, K = model.corpus, model.n_topics
-    by_topic, by_word = count_seats(corpus, state.z, K, model.n_threads)
+    corpus = model.corpus
     sizes = np.diff(corpus.starts).astype(np.float64)
-    proportions = model.proportions.draw(rng, state.proportions, by_topic, sizes)
+    proportions = model.proportions.draw(rng, state.proportions, found.by_topic, sizes)
     beta = state.beta
     if isinstance(model.beta, GammaPrior):
         # beta ~ Gamma(shape + tables, rate - V sum_k log q_k), q_k ~ Beta(V beta, n_k)
         n_words = corpus.n_words
-        tables = draw_tables(rng, by_word[None], np.array([beta])).sum()
-        totals = np.bincount(state.z, minlength=K).astype(np.float64)
+        tables = draw_tables(rng, found.by_word[None], np.array([beta])).sum()
+        totals = found.totals.astype(np.float64)
         rate = model.beta.rate + n_words * sum_log_rests(rng, n_words * beta, totals)
         beta = max(draw_gamma(rng, model.beta.shape + tables) / rate, 1e-100)
     return replace(state, proportions=proportions, beta=beta)
@@ -208,14 +224,7 @@ def with_constant(table: NDArray) -> NDArray:
 
 def log_joint(model: Model, state: State) -> float:
     """log p(w, z | alpha, beta) + log phi(y), with theta and phi integrated out: to watch."""
-    corpus, alpha, n_words = model.corpus, state.proportions.alpha, model.corpus.n_words
-    by_topic, by_word = count_seats(corpus, state.z, model.n_topics, model.n_threads)
-    customers = np.arange(by_topic.shape[1])
-    value = np.sum(by_topic * np.log(alpha[:, None] + customers))
-    value -= log_rising(alpha.sum(), np.diff(corpus.starts)).sum()
-    value += np.sum(by_word * np.log(state.beta + np.arange(len(by_word))))
-    totals = np.bincount(state.z, minlength=model.n_topics)
-    value -= log_rising(n_words * state.beta, totals).sum()
+    value = log_prior(model, state, find(model, state.z))
     if model.labels is not None:
         scores = with_constant(shares(model, state.z)) @ state.weights.T
         value -= (
@@ -223,6 +232,18 @@ def log_joint(model: Model, state: State) -> float:
             * model.labels.classifier.C
             * hinge_losses(scores, model.labels.y, model.labels.classifier.cost).sum()
         )
+    return float(value)
+
+
+def log_prior(model: Model, state: State, found: Found) -> float:
+    """log p(w, z | alpha, beta)."""
+    corpus, alpha, n_words = model.corpus, state.proportions.alpha, model.corpus.n_words
+    by_topic, by_word, totals = found
+    customers = np.arange(by_topic.shape[1])
+    value = np.sum(by_topic * np.log(alpha[:, None] + customers))
+    value -= log_rising(alpha.sum(), np.diff(corpus.starts)).sum()
+    value += np.sum(by_word * np.log(state.beta + np.arange(len(by_word))))
+    value -= log_rising(n_words * state.beta, totals).sum()
     return float(value)
 
 
@@ -236,19 +257,24 @@ def hinge_losses(scores: NDArray, y: NDArray, cost: float) -> NDArray:
 
 def record(model: Model, state: State) -> Mapping[str, Any]:
     """What a draw keeps: sizes to look at, and counts of words in topics to predict with."""
-    K = model.n_topics
-    cells, counts = count_words(model.corpus, state.z, K, model.n_threads)
-    kept = {
-        "n_topics": int(np.count_nonzero(np.bincount(state.z, minlength=K))),
-        "alpha": state.proportions.alpha.copy(),
-        "beta": state.beta,
-        "log_joint": log_joint(model, state),
-        "cells": cells,  # word * K + topic
-        "counts": counts,
-    }
+    cells, counts = count_words(model.corpus, state.z, model.n_topics, model.n_threads)
+    kept = describe(state, log_joint(model, state), cells, counts)
     if state.term is not None:
         kept |= {"weights": state.weights, "nu": state.term.nu}
     return kept
+
+
+def describe(state: State, joint: float, cells: NDArray, counts: NDArray) -> dict[str, Any]:
+    """A draw without labels."""
+    n_topics = len(state.proportions.alpha)
+    return {
+        "n_topics": len(np.unique(cells % n_topics)),
+        "alpha": state.proportions.alpha.copy(),
+        "beta": state.beta,
+        "log_joint": joint,
+        "cells": cells,  # word * K + topic
+        "counts": counts,
+    }
 
 
 def mean_topics(
