@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from regbayes import _files
+from regbayes import _files, chains
 from regbayes._files import DamagedFile, FileError
 from regbayes.chains import (
     Checkpoint,
@@ -271,6 +271,27 @@ def test_threads_share_a_checkpoint(tmp_path, name):
     with pytest.raises(Crash):
         clone(model).set_params(callbacks=[Bomb(11)]).fit(*data_of(model))
     assert same(model.set_params(n_jobs=2).fit(*data_of(model)), undisturbed)
+
+
+def test_no_thread_outlives_a_crash():
+    """One would write to the checkpoint beside the run that goes on from there."""
+    began, ended = [], []
+
+    def step(rng, state):
+        began.append(state)
+        if len(began) == 7:
+            raise Crash
+        time.sleep(0.002)
+        ended.append(state)
+        return state + 1
+
+    sampler = {"init": lambda rng: 0, "record": lambda x: {"x": x}}
+    with pytest.raises(Crash):
+        chains.run(step=step, n_draws=10_000, n_chains=3, n_jobs=3, random_state=0, **sampler)
+    now = len(began), len(ended)
+    assert now[0] == now[1] + 1
+    time.sleep(0.05)
+    assert (len(began), len(ended)) == now
 
 
 # What is refused.

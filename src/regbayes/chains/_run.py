@@ -136,11 +136,14 @@ def run(
     ]
     if in_this_process():
         draws_so_far: list[list[Mapping[str, Any]]] = [[] for _ in range(n_chains)]
+        failures: list[BaseException] = []
         # Threads for BLAS would fight with the threads of the chains.
         with threadpool_limits(limits=1, user_api="blas"):
             ended = Parallel(n_jobs=n_jobs, require="sharedmem")(
-                delayed(_chain)(plan, *task, watch, draws_so_far) for task in tasks
+                delayed(_chain_here)(plan, *task, watch, draws_so_far, failures) for task in tasks
             )
+        if failures:
+            raise failures[0]
     else:  # no memory maps: a step may change its state in place
         ended = Parallel(n_jobs=n_jobs, max_nbytes=None)(
             delayed(_chain_elsewhere)(plan, *task) for task in tasks
@@ -174,6 +177,7 @@ def _chain(
     page: Page | None,
     watch: Watch,
     draws_so_far: list[list[Mapping[str, Any]]],
+    failures: list[BaseException],
 ) -> Progress | None:
     init, step, record, n_sweeps, burn_in, thin = plan
     if here is None and watch.stopped and index > 0:
@@ -189,7 +193,7 @@ def _chain(
         here.target = n_sweeps
         draws_so_far[index] = here.kept
         done = False
-        while here.n_done < n_sweeps and not done:
+        while here.n_done < n_sweeps and not (done or failures):
             here.state = step(here.rng, here.state)
             here.n_done += 1
             drawn = here.n_done > burn_in and (here.n_done - burn_in) % thin == 0
@@ -202,12 +206,22 @@ def _chain(
     return here
 
 
+def _chain_here(*task: Any) -> Progress | None:
+    """In a thread. If it fails, the others end too: joblib would leave them alone, and a later run
+    would find them at work in its checkpoint."""
+    try:
+        return _chain(*task)
+    except BaseException as failure:
+        task[-1].append(failure)
+        return None
+
+
 def _chain_elsewhere(
     plan: _Plan, index: int, rng: np.random.Generator, here: Progress | None, page: Page | None
 ) -> Progress | None:
     """In another process: the watch cannot come along."""
     with threadpool_limits(limits=1, user_api="blas"):
-        return _chain(plan, index, rng, here, page, Watch(), [[] for _ in range(index + 1)])
+        return _chain(plan, index, rng, here, page, Watch(), [[] for _ in range(index + 1)], [])
 
 
 def spare_threads(n_jobs: int | None, n_chains: int) -> int:
