@@ -329,8 +329,9 @@ def expected_counts(
     """E[n_dk | w_d], the tokens of every topic in new documents, by CVB0."""
     table = documents.counts
     by_topic, *_ = expect_counts(
-        table.indptr, table.indices, table.data, alpha, phi, _NO_COUNTS, 0, 1e-3, 100, n_threads
-    )
+        table.indptr, table.indices, table.data, alpha, phi, _NO_COUNTS, np.empty((0, len(alpha))),
+        1e-3, 100, n_threads,
+    )  # fmt: skip
     return by_topic
 
 

@@ -9,13 +9,14 @@ its expected share, and what is missing counts as uncertainty.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
 from regbayes.data import Documents
-from regbayes.kernels.topics import expect_counts
+from regbayes.kernels.topics import expect_counts, pull_counts
 from regbayes.priors.exponential import Expected, log_shares, share_gradient
 
 _NO_TILT = np.empty((0, 0))
@@ -34,8 +35,7 @@ class DocumentLaw:
         Added to every count of a word by `maximize`.
     words : ndarray of str, optional
     tol : float
-        When the fixed point of a document counts as reached. Covariances are differences of
-        expectations, so it is small.
+        When the fixed point of a document counts as reached.
     max_iter : int
     """
 
@@ -43,7 +43,7 @@ class DocumentLaw:
     phi: NDArray
     beta: float
     words: NDArray | None = None
-    tol: float = 1e-8
+    tol: float = 1e-5
     max_iter: int = 500
 
     @property
@@ -91,15 +91,42 @@ class DocumentLaw:
             rows = len(tilt) if tilt.ndim == 3 else 1
             each = np.ascontiguousarray(np.broadcast_to(tilt, (rows, 1, K + K * V))[:, 0])
         table = batch.counts
-        by_topic, by_word, bounds, uncertain = expect_counts(
-            table.indptr, table.indices, table.data, self.alpha, self.phi, each, V, self.tol,
+        cells = np.empty((table.nnz, K))
+        by_topic, bounds, uncertain = expect_counts(
+            table.indptr, table.indices, table.data, self.alpha, self.phi, each, cells, self.tol,
             self.max_iter, n_threads,
         )  # fmt: skip
+        by_word = np.zeros((n, K, V))
+        by_word[_rows(table), :, table.indices] = table.data[:, None] * cells
         statistics = np.concatenate([by_topic, by_word.reshape(n, -1)], axis=1)[:, None]
         doubt = np.zeros((n, 1, K if entropies else 0))
         if entropies:
             doubt[:, 0] = uncertain - by_topic * np.log(self.alpha / self.alpha.sum())
         return Expected(statistics, bounds, doubt)
+
+    def slope(
+        self, batch: Documents, statistics: NDArray, directions: NDArray, n_threads: int = 1
+    ) -> NDArray:
+        """d sum_s v_s . E[T_s] / d tilt of a tilt that all share: the fixed point, differentiated.
+
+        Statistics, as :meth:`expect` gave them, and directions v have the shape
+        (n_samples, 1, n_statistics).
+        """
+        K, table = self.n_topics, batch.counts
+        rows, words = _rows(table), table.indices
+        by_word = statistics[:, 0, K:].reshape(len(batch), K, -1)
+        v = directions[:, 0, K:].reshape(len(batch), K, -1)
+        cells = pull_counts(
+            table.indptr,
+            table.data,
+            self.alpha,
+            by_word[rows, :, words] / table.data[:, None],
+            directions[rows, 0, :K] + v[rows, :, words],
+            n_threads,
+        )
+        out = np.zeros((len(self.phi), K))
+        np.add.at(out, words, cells)
+        return np.concatenate([out.sum(axis=0), out.T.ravel()])
 
     def gradient(self, statistics: NDArray) -> NDArray:
         """Derivatives of the bounds by alpha, and by phi taken as theta / sum(theta)."""
@@ -122,3 +149,8 @@ class DocumentLaw:
         counts = totals[:K] + 1.0  # a topic that nobody has may come back
         alpha = self.alpha.sum() * counts / counts.sum()
         return replace(self, alpha=alpha, phi=np.ascontiguousarray(np.exp(log_phi).T))
+
+
+def _rows(table: Any) -> NDArray:
+    """The document of every cell."""
+    return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
