@@ -195,7 +195,7 @@ def test_numbers_fix_the_concentrations():
 # With labels.
 
 
-@pytest.mark.parametrize("prediction", ["refit", "average"])
+@pytest.mark.parametrize("prediction", ["tuned", "refit", "average"])
 @pytest.mark.parametrize("n_topics", [6, "auto"])
 def test_classes_are_learned(n_topics, prediction):
     X, y, _ = corpus(300)
