@@ -73,6 +73,15 @@ def test_topics_are_found():
     assert model.score(X) == pytest.approx(-np.log(model.perplexity(X)))
 
 
+def test_distinctive_words_are_not_those_of_all_topics():
+    model = LatentDirichlet(2, **few).fit(corpus()[0][:, :4])
+    model.alpha_ = np.array([0.5, 0.5])
+    model.components_ = np.array([[0.6, 0.25, 0.1, 0.05], [0.6, 0.05, 0.05, 0.3]])
+    assert model.top_words(2).tolist() == [[0, 1], [0, 3]]
+    assert model.top_words(2, distinctive=0.9).tolist() == [[1, 2], [3, 0]]
+    assert model.top_words(1, list("abcd"), 1.0).ravel().tolist() == ["b", "d"]
+
+
 def test_perplexity_is_that_of_the_second_tokens():
     model = LatentDirichlet(2, **few).fit(corpus()[0][:, :3])
     x = np.array([[3, 0, 1]])  # tokens 0 0 0 2: the second and the fourth are asked for
