@@ -96,9 +96,10 @@ class DocumentLaw:
             table.indptr, table.indices, table.data, self.alpha, self.phi, each, cells, self.tol,
             self.max_iter, n_threads,
         )  # fmt: skip
-        by_word = np.zeros((n, K, V))
-        by_word[_rows(table), :, table.indices] = table.data[:, None] * cells
-        statistics = np.concatenate([by_topic, by_word.reshape(n, -1)], axis=1)[:, None]
+        statistics = np.zeros((n, 1, K + K * V))
+        statistics[:, 0, :K] = by_topic
+        rows, columns = self._places(table)
+        statistics[rows, 0, columns] = table.data[:, None] * cells
         doubt = np.zeros((n, 1, K if entropies else 0))
         if entropies:
             doubt[:, 0] = uncertain - by_topic * np.log(self.alpha / self.alpha.sum())
@@ -113,20 +114,13 @@ class DocumentLaw:
         (n_samples, 1, n_statistics).
         """
         K, table = self.n_topics, batch.counts
-        rows, words = _rows(table), table.indices
-        by_word = statistics[:, 0, K:].reshape(len(batch), K, -1)
-        v = directions[:, 0, K:].reshape(len(batch), K, -1)
-        cells = pull_counts(
-            table.indptr,
-            table.data,
-            self.alpha,
-            by_word[rows, :, words] / table.data[:, None],
-            directions[rows, 0, :K] + v[rows, :, words],
-            n_threads,
-        )
-        out = np.zeros((len(self.phi), K))
-        np.add.at(out, words, cells)
-        return np.concatenate([out.sum(axis=0), out.T.ravel()])
+        rows, columns = self._places(table)
+        q = statistics[rows, 0, columns] / table.data[:, None]
+        v = directions[rows, 0, np.arange(K)] + directions[rows, 0, columns]
+        cells = pull_counts(table.indptr, table.data, self.alpha, q, v, n_threads)
+        out = np.bincount(columns.ravel(), cells.ravel(), minlength=K + K * len(self.phi))
+        out[:K] = cells.sum(axis=0)
+        return out
 
     def gradient(self, statistics: NDArray) -> NDArray:
         """Derivatives of the bounds by alpha, and by phi taken as theta / sum(theta)."""
@@ -150,7 +144,8 @@ class DocumentLaw:
         alpha = self.alpha.sum() * counts / counts.sum()
         return replace(self, alpha=alpha, phi=np.ascontiguousarray(np.exp(log_phi).T))
 
-
-def _rows(table: Any) -> NDArray:
-    """The document of every cell."""
-    return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    def _places(self, table: Any) -> tuple[NDArray, NDArray]:
+        """Where the statistics of a document's words are: rows (n_cells, 1), columns (n_cells, K)."""
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        K, V = self.n_topics, len(self.phi)
+        return rows[:, None], K + np.arange(K) * V + table.indices[:, None]

@@ -100,8 +100,8 @@ def loss_and_slopes(
     by_count = push @ weights[:, :-1] * 0.5 / np.sqrt(np.maximum(counts, _TINY) * sizes)
     rows = np.repeat(everyone, np.diff(table.indptr))
     by_cell = pull_counts(table.indptr, table.data, alpha, cells, by_count[rows], n_threads)
-    slope = np.zeros_like(phi)
-    np.add.at(slope, table.indices, by_cell)
+    places = table.indices[:, None] * len(alpha) + np.arange(len(alpha))
+    slope = np.bincount(places.ravel(), by_cell.ravel(), minlength=phi.size).reshape(phi.shape)
     return float(losses.mean()), slope - phi * slope.sum(axis=0), push.T @ inputs
 
 
