@@ -44,8 +44,8 @@ plain = LatentDirichlet(4, random_state=0).fit(X[train])
 pandas.DataFrame(plain.top_words(6, words))
 
 # %%
-# With a margin, every topic takes a side. Topics are coloured by the class that they speak for most;
-# their words are those that they have more of than other topics do.
+# With a margin, every topic takes a side. Topics are coloured by the class that they speak for
+# most; their words are those that they have more of than other topics do.
 
 model = MaxMarginTopics(6, random_state=0).fit(X[train], y[train])
 top = model.top_words(6, words, distinctive=0.8)
@@ -54,11 +54,13 @@ plot_topics(top, model.topic_weights_, model.classes_, ax=ax)
 ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
 
 # %%
-# Which topics decide the label of one note? Weights times square roots of the shares, since that is
-# what the classifier reads.
+# Which topics decide the label of one note? First what it says, then the weights of topics times
+# the square roots of their shares, since that is what the classifier reads.
 
 note = X[new][:1]
-print("the note:", " ".join(np.repeat(words, note[0])))
+" ".join(np.repeat(words, note[0]))
+
+# %%
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 shares = np.sqrt(model.transform(note)[0])
 plot_topics(top, model.topic_weights_, model.classes_, shares, ax=ax)

@@ -174,8 +174,9 @@ def test_empty_documents_are_taken():
     intercepts = np.mean([draw["weights"][:, -1] for draw in model.trace_], axis=0)
     np.testing.assert_allclose(model.decision_function(X)[5], intercepts[1] - intercepts[0])
     model = MaxMarginTopics(3, n_chains=1, **few).fit(X, y)
-    gap = model.intercept_[1] - model.intercept_[0]
-    np.testing.assert_allclose(model.decision_function(X)[5], gap)
+    prior = np.sqrt(model.alpha_ / model.alpha_.sum())
+    scores = model.topic_weights_ @ prior + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X)[5], scores[1] - scores[0])
     nothing = LatentDirichlet(3, **few).fit(np.zeros((4, 5)))
     np.testing.assert_allclose(nothing.components_.sum(axis=1), 1)
 

@@ -73,7 +73,7 @@ class Law(Protocol):
 
 @runtime_checkable
 class Differentiable(Protocol):
-    """A law whose expectations have a derivative by the tilt that is no difference of two of them."""
+    """A law that knows the derivative of its expectations, and needs no difference of two."""
 
     def slope(
         self, batch: Any, statistics: NDArray, directions: NDArray, n_threads: int = 1

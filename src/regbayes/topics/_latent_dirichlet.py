@@ -95,9 +95,7 @@ class TopicModel(
             )
         return float(np.exp(-log_p / n))
 
-    def top_words(
-        self, n_words: int = 10, words: Any = None, distinctive: float = 0.0
-    ) -> NDArray:
+    def top_words(self, n_words: int = 10, words: Any = None, distinctive: float = 0.0) -> NDArray:
         """The words that stand for every topic, first the one that does most.
 
         Parameters

@@ -54,9 +54,9 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         With ``n_topics="auto"``: where the process is truncated.
     nu : float or (shape, rate), default=(1.0, 100.0)
         Scale of the weights: a number fixes it, a pair is a Gamma prior on ``1 / nu**2``.
-    refit_C : float, default=1.0
+    refit_C : float, default=0.3
         Weight of the margin of the refitted classifiers.
-    n_rounds : int, default=5
+    n_rounds : int, default=4
         With ``prediction="tuned"``: rounds over the documents.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks, warm_start,
     checkpoint
@@ -79,8 +79,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
     Notes
     -----
     What X may hold is as in :class:`LatentDirichlet`; an empty document has the scores of the
-    intercepts. The z-updates use the margin itself, by Metropolis steps, and the weights are drawn
-    by the augmentation that all max-margin families here share.
+    prior's shares. The z-updates use the margin itself, by Metropolis steps, and the weights are
+    drawn by the augmentation that all max-margin families here share.
 
     References
     ----------
@@ -129,8 +129,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         gamma=(1.0, 1.0),
         max_topics=100,
         nu=(1.0, 100.0),
-        refit_C=1.0,
-        n_rounds=5,
+        refit_C=0.3,
+        n_rounds=4,
         n_draws=20,
         burn_in=160,
         thin=2,

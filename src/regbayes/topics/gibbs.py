@@ -319,8 +319,7 @@ def refit(
 
 def readings(documents: Documents, summary: Summary, n_threads: int = 1) -> NDArray:
     """Square roots of the shares of topics in documents, of unit length, and a constant."""
-    found = expected_counts(documents, summary.alpha, summary.phi, n_threads)
-    return with_constant(np.sqrt(found / documents.sizes[:, None]))
+    return with_constant(np.sqrt(proportions_of(documents, summary.alpha, summary.phi, n_threads)))
 
 
 def expected_counts(

@@ -145,7 +145,7 @@ class DocumentLaw:
         return replace(self, alpha=alpha, phi=np.ascontiguousarray(np.exp(log_phi).T))
 
     def _places(self, table: Any) -> tuple[NDArray, NDArray]:
-        """Where the statistics of a document's words are: rows (n_cells, 1), columns (n_cells, K)."""
+        """Where the statistics of the words are: rows (n_cells, 1) and columns (n_cells, K)."""
         rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
         K, V = self.n_topics, len(self.phi)
         return rows[:, None], K + np.arange(K) * V + table.indices[:, None]

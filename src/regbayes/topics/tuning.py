@@ -21,8 +21,8 @@ from regbayes.kernels.topics import expect_counts, pull_counts
 from regbayes.topics.gibbs import Labels, Summary, refit, with_constant
 
 _BATCH = 50  # documents of a step
-_LEFT_OUT = 0.5  # of the words of a document
-_RATE = 0.002  # of a step in log phi, its root mean square
+_LEFT_OUT = 0.3  # of the words of a document
+_RATE = 0.003  # of a step in log phi, its root mean square
 _RATE_OF_WEIGHTS = 0.05
 _NO_TILT = np.empty((0, 0))
 _TINY = 1e-300
@@ -87,8 +87,10 @@ def loss_and_slopes(
     counts, *_ = expect_counts(
         table.indptr, table.indices, table.data, alpha, phi, _NO_TILT, cells, tol, 100, n_threads
     )
-    sizes = batch.sizes[:, None]
-    inputs = with_constant(np.sqrt(counts / sizes))
+    counts += alpha
+    sizes = counts.sum(axis=1, keepdims=True)
+    shares = np.sqrt(counts / sizes)
+    inputs = with_constant(shares)
     costs = inputs @ weights.T + 1.0
     costs[everyone, y] -= 1.0
     rivals = costs.argmax(axis=1)
@@ -96,8 +98,7 @@ def loss_and_slopes(
     push = np.zeros_like(costs)
     push[everyone, rivals] += 1.0 / n
     push[everyone, y] -= 1.0 / n  # nothing, if the own class is ahead by one
-    # d sqrt(n_dk / N_d) / d n_dk
-    by_count = push @ weights[:, :-1] * 0.5 / np.sqrt(np.maximum(counts, _TINY) * sizes)
+    by_count = push @ weights[:, :-1] * 0.5 / (shares * sizes)
     rows = np.repeat(everyone, np.diff(table.indptr))
     by_cell = pull_counts(table.indptr, table.data, alpha, cells, by_count[rows], n_threads)
     places = table.indices[:, None] * len(alpha) + np.arange(len(alpha))
