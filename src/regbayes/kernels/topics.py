@@ -712,7 +712,7 @@ def pull_counts(indptr, counts, alpha, cells, directions, n_threads=1):
     """How the fixed point of :func:`expect_counts` moves, exactly.
 
     Write c for the counts of the cells of a document, n = sum_i c_i q_i, and u for the logarithms
-    of the potentials. Differentiated, with a_i = 1 / (alpha + n - q_i) and e_i = q_i / (1 + a_i q_i),
+    of the potentials. Differentiated, with a_i = 1 / (alpha + n - q_i), e_i = q_i / (1 + a_i q_i),
 
         dq_i = M_i (du_i + a_i dn),    M_i = diag(e_i) - e_i e_i' / sum(e_i),
 

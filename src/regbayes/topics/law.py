@@ -88,8 +88,8 @@ class DocumentLaw:
         if tilt is None or not tilt.any():
             each = _NO_TILT
         else:
-            rows = len(tilt) if tilt.ndim == 3 else 1
-            each = np.ascontiguousarray(np.broadcast_to(tilt, (rows, 1, K + K * V))[:, 0])
+            n_tilts = len(tilt) if tilt.ndim == 3 else 1
+            each = np.ascontiguousarray(np.broadcast_to(tilt, (n_tilts, 1, K + K * V))[:, 0])
         table = batch.counts
         cells = np.empty((table.nnz, K))
         by_topic, bounds, uncertain = expect_counts(

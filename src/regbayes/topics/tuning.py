@@ -40,8 +40,8 @@ def tune(
     """A refitted classifier and its topics, moved together; the running mean is what stays."""
     alpha, n = summary.alpha, len(documents)
     log_phi = np.log(summary.phi)
-    weights = refit(documents, labels, summary, C, rng, n_threads).weights
-    moments = np.zeros((2, weights.size))
+    weights = np.ascontiguousarray(refit(documents, labels, summary, C, rng, n_threads).weights)
+    first, second = np.zeros(weights.size), np.zeros(weights.size)
     pace, size = np.zeros_like(log_phi), 0.0
     mean_phi, mean_weights = log_phi.copy(), weights.copy()
     t = 0
@@ -56,7 +56,7 @@ def tune(
             )
             slope_of_weights += weights / (C * n)
             adam(
-                weights.ravel(), slope_of_weights.ravel(), *moments,
+                weights.ravel(), slope_of_weights.ravel(), first, second,
                 _RATE_OF_WEIGHTS / (1 - 0.9**t), 1.0, (0.1, 0.01), 1 / np.sqrt(1 - 0.99**t),
             )  # fmt: skip
             # One unit for all of phi, where Adam has one for each number: rare words would move as
