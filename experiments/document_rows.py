@@ -120,7 +120,7 @@ class Searched(ClassifierMixin, BaseEstimator):
 
 def max_margin_topics(seed, grid, n_chains, quick=False):
     """Gibbs MedLDA; topics and margin are chosen by two folds of the training part, one chain."""
-    sweeps = {"burn_in": 10, "n_draws": 2} if quick else {"burn_in": 160, "n_draws": 10}
+    sweeps = {"burn_in": 10, "n_draws": 2} if quick else {"burn_in": 100, "n_draws": 10}
     return Chosen(
         MaxMarginTopics(thin=4, n_chains=n_chains, random_state=seed, **sweeps),
         {name: values[:1] for name, values in grid.items()} if quick else grid,

@@ -37,28 +37,31 @@ y = np.array(["sailing", "skiing", "cycling"])[kinds]
 train, new = slice(0, 250), slice(250, None)
 
 # %%
-# Topics of words alone, four of them: three themes that all notes share take most of the room.
+# Topics of words alone, four of them: three themes that all notes share take most of the room, and
+# the fourth topic is what is left of three sports.
 
 plain = LatentDirichlet(4, random_state=0).fit(X[train])
 pandas.DataFrame(plain.top_words(6, words))
 
 # %%
-# With a margin, topics are coloured by the class that they speak for most. Beside each are the
-# words that are more frequent in it than anywhere else.
+# With a margin, every topic takes a side. Topics are coloured by the class that they speak for
+# most; their words are those that they have more of than other topics do.
 
-model = MaxMarginTopics(8, random_state=0).fit(X[train], y[train])
-lift = model.components_ / model.components_.mean(axis=0)
-typical = words[np.argsort(-lift)[:, :5]]
+model = MaxMarginTopics(6, random_state=0).fit(X[train], y[train])
+top = model.top_words(6, words, distinctive=0.8)
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-plot_topic_words(typical, model.topic_weights_, model.classes_, ax=ax)
+plot_topic_words(top, model.topic_weights_, model.classes_, ax=ax)
 ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
 
 # %%
-# Which topics decide the label of one note? Weights times square roots of the shares, since that is
-# what the classifier reads.
+# Which topics decide the label of one note? First what it says, then the weights of topics times
+# the square roots of their shares, since that is what the classifier reads.
 
 note = X[new][:1]
+" ".join(np.repeat(words, note[0]))
+
+# %%
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 shares = np.sqrt(model.transform(note)[0])
-plot_topic_words(typical, model.topic_weights_, model.classes_, shares, ax=ax)
+plot_topic_words(top, model.topic_weights_, model.classes_, shares, ax=ax)
 ax.set_title(f"labelled {model.predict(note)[0]}, and is about {y[new][0]}")

@@ -18,7 +18,6 @@ from regbayes.scores import (
     PosteriorDivergenceScore,
     SufficientStatisticsScore,
 )
-from regbayes.scores.tilts import covariances
 from regbayes.topics import LatentDirichlet
 from regbayes.topics.law import DocumentLaw
 from tests.helpers import assert_pmf
@@ -123,16 +122,32 @@ def test_tilts_broadcast_and_samples_do_not_meet():
         law.expect(batch, segments=2)
 
 
-def test_directional_covariances_are_derivatives_of_the_expectations():
-    law, batch = make_law(tol=1e-12, max_iter=5000), documents(*ROWS)
+def test_slopes_are_derivatives_of_the_expectations():
+    law, batch = make_law(tol=1e-14, max_iter=5000), documents(*ROWS, [0, 0, 0, 0])
     rng = np.random.default_rng(5)
-    tilt, v = 0.3 * rng.standard_normal((2, K + K * V))
-    directions = np.tile(v, (len(batch), 1, 1))
-    raw = law.expect(batch, tilt).statistics
-    found = covariances(make_law(), batch, tilt, directions, raw, 1)
-    step = 1e-4
-    ahead, behind = (law.expect(batch, tilt + s * step * v).statistics[:, 0] for s in (1, -1))
-    np.testing.assert_allclose(found, (ahead - behind) / (2 * step), atol=1e-3)
+    tilt = 0.3 * rng.standard_normal(K + K * V)
+    directions = rng.standard_normal((len(batch), 1, K + K * V))
+    found = law.slope(batch, law.expect(batch, tilt).statistics, directions, n_threads=2)
+    for j, step in enumerate(1e-4 * np.eye(K + K * V)):
+        ahead, behind = (law.expect(batch, tilt + s * step).statistics for s in (1, -1))
+        slope = np.sum(directions * (ahead - behind)) / 2e-4
+        np.testing.assert_allclose(found[j], slope, atol=1e-6)
+
+
+def test_slopes_are_close_to_covariances():
+    """Of all assignments; as far from them, in proportion, as the expectations are."""
+    law, row = make_law(), ROWS[0]
+    codes, p, _ = enumerate_topics(law, row, np.zeros(K + K * V))
+    words = np.repeat(np.arange(V), row)
+    each = np.zeros((len(codes), K + K * V))
+    for i, w in enumerate(words):
+        np.add.at(each, (np.arange(len(codes)), codes[:, i]), 1.0)
+        np.add.at(each, (np.arange(len(codes)), K + codes[:, i] * V + w), 1.0)
+    v = np.random.default_rng(6).standard_normal(K + K * V)
+    exact = p @ (each * (each @ v)[:, None]) - (p @ each) * (p @ each @ v)
+    batch = documents(row)
+    found = law.slope(batch, law.expect(batch).statistics, v[None, None])
+    assert np.corrcoef(found, exact)[0, 1] > 0.97
 
 
 def test_gradient_by_alpha_is_that_of_the_bound():

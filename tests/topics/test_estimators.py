@@ -85,6 +85,15 @@ def test_topics_are_found():
     assert model.score(X) == pytest.approx(-np.log(model.perplexity(X)))
 
 
+def test_distinctive_words_are_not_those_of_all_topics():
+    model = LatentDirichlet(2, **few).fit(corpus()[0][:, :4])
+    model.alpha_ = np.array([0.5, 0.5])
+    model.components_ = np.array([[0.6, 0.25, 0.1, 0.05], [0.6, 0.05, 0.05, 0.3]])
+    assert model.top_words(2).tolist() == [[0, 1], [0, 3]]
+    assert model.top_words(2, distinctive=0.9).tolist() == [[1, 2], [3, 0]]
+    assert model.top_words(1, list("abcd"), 1.0).ravel().tolist() == ["b", "d"]
+
+
 def test_perplexity_is_that_of_the_second_tokens():
     model = LatentDirichlet(2, **few).fit(corpus()[0][:, :3])
     x = np.array([[3, 0, 1]])  # tokens 0 0 0 2: the second and the fourth are asked for
@@ -177,8 +186,9 @@ def test_empty_documents_are_taken():
     intercepts = np.mean([draw["weights"][:, -1] for draw in model.trace_], axis=0)
     np.testing.assert_allclose(model.decision_function(X)[5], intercepts[1] - intercepts[0])
     model = MaxMarginTopics(3, n_chains=1, **few).fit(X, y)
-    gap = model.intercept_[1] - model.intercept_[0]
-    np.testing.assert_allclose(model.decision_function(X)[5], gap)
+    prior = np.sqrt(model.alpha_ / model.alpha_.sum())
+    scores = model.topic_weights_ @ prior + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X)[5], scores[1] - scores[0])
     nothing = LatentDirichlet(3, **few).fit(np.zeros((4, 5)))
     np.testing.assert_allclose(nothing.components_.sum(axis=1), 1)
 
@@ -207,7 +217,7 @@ def test_numbers_fix_the_concentrations():
 # With labels.
 
 
-@pytest.mark.parametrize("prediction", ["refit", "average"])
+@pytest.mark.parametrize("prediction", ["tuned", "refit", "average"])
 @pytest.mark.parametrize("n_topics", [6, "auto"])
 def test_classes_are_learned(n_topics, prediction):
     X, y, _ = corpus(300)

@@ -7,7 +7,7 @@ posteriors are taken under q(h) ∝ p(x, h) exp(tilt . T(x, h)), which is a law 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -69,6 +69,16 @@ class Law(Protocol):
 
     def maximize(self, totals: NDArray) -> Law:
         """The M-step."""
+
+
+@runtime_checkable
+class Differentiable(Protocol):
+    """A law that knows the derivative of its expectations, and needs no difference of two."""
+
+    def slope(
+        self, batch: Any, statistics: NDArray, directions: NDArray, n_threads: int = 1
+    ) -> NDArray:
+        """d sum_s v_s . E[T_s] / d tilt, of a tilt that all samples share."""
 
 
 class GenerativeModel(Protocol):

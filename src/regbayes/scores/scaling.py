@@ -21,7 +21,10 @@ class Scaler(NamedTuple):
 
     def __call__(self, raw: NDArray, sizes: NDArray) -> NDArray:
         """Features of raw scores, (n_samples, n_raw)."""
-        return (_shaped(raw[:, self.kept], sizes, self.scaling) - self.center) / self.unit
+        features = _shaped(raw[:, self.kept], sizes, self.scaling)
+        features -= self.center
+        features /= self.unit
+        return features
 
     def slopes(self, raw: NDArray, sizes: NDArray) -> NDArray:
         """Derivatives of the features by their raw scores."""
@@ -29,9 +32,15 @@ class Scaler(NamedTuple):
         if self.scaling == "none":
             return np.broadcast_to(1 / self.unit, kept.shape)
         slopes = 1 / sizes[:, None]
-        if self.scaling == "sqrt":
-            slopes = slopes * 0.5 / np.sqrt(np.abs(kept) * slopes + _LEVEL)
-        return slopes / self.unit
+        if self.scaling != "sqrt":
+            return slopes / self.unit
+        roots = np.abs(kept)  # in place from here on: scores may be many millions
+        roots *= slopes
+        roots += _LEVEL
+        np.sqrt(roots, out=roots)
+        np.divide(slopes * 0.5, roots, out=roots)
+        roots /= self.unit
+        return roots
 
 
 def fit_scaler(raw: NDArray, sizes: NDArray, scaling: Scaling) -> Scaler:
@@ -49,8 +58,12 @@ def fit_scaler(raw: NDArray, sizes: NDArray, scaling: Scaling) -> Scaler:
 
 def _shaped(raw: NDArray, sizes: NDArray, scaling: Scaling) -> NDArray:
     if scaling == "none":
-        return raw
+        return raw.copy()
     raw = raw / sizes[:, None]
     if scaling != "sqrt":
         return raw
-    return np.sign(raw) * (np.sqrt(np.abs(raw) + _LEVEL) - np.sqrt(_LEVEL))
+    roots = np.abs(raw)
+    roots += _LEVEL
+    np.sqrt(roots, out=roots)
+    roots -= np.sqrt(_LEVEL)
+    return np.copysign(roots, raw, out=roots)

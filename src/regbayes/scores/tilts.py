@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regbayes.scores.protocol import Law
+from regbayes.scores.protocol import Differentiable, Law
 
 # A difference moves log-probabilities by this, times the root of the length: about nine digits of
 # a covariance are right, for sequences of five steps and of a thousand. No potential moves by more
@@ -53,13 +53,16 @@ def slope_of_tilts(
 ) -> NDArray:
     """sum_s Cov[T, v_s . T | x_s] for every law: the chain rule from statistics to tilts.
 
-    Samples without a direction cost nothing.
+    A law that knows its own derivative has it asked for. Samples without a direction cost nothing.
     """
     out = np.zeros_like(tilts)
     for i, (law, tilt) in enumerate(zip(laws, tilts)):
         size = np.abs(directions[:, i]).max(axis=(1, 2))
         active = size > 1e-12 * size.max(initial=0.0)
         if active.any():
-            some = batch.take(active), tilt, directions[active, i], raw[active, i]
-            out[i] = covariances(law, *some, n_threads).sum(axis=0)
+            some, v, known = batch.take(active), directions[active, i], raw[active, i]
+            if isinstance(law, Differentiable):
+                out[i] = law.slope(some, known, v, n_threads)
+            else:
+                out[i] = covariances(law, some, tilt, v, known, n_threads).sum(axis=0)
     return out

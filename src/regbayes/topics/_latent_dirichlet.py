@@ -95,21 +95,27 @@ class TopicModel(
             )
         return float(np.exp(-log_p / n))
 
-    def top_words(self, n_words: int = 10, words: Any = None) -> NDArray:
-        """The words that have the largest shares of every topic, largest first.
+    def top_words(self, n_words: int = 10, words: Any = None, distinctive: float = 0.0) -> NDArray:
+        """The words that stand for every topic, first the one that does most.
 
         Parameters
         ----------
         n_words : int, default=10
         words : array-like of str, optional
             What the columns are called; by default `feature_names_in_`, or their numbers.
+        distinctive : float, default=0.0
+            At 0, words with the largest shares of a topic. At 1, words whose share is large against
+            that in all topics together, be they rare. Between, a compromise: the relevance of
+            Sievert & Shirley (2014), with lambda = 1 - distinctive.
 
         Returns
         -------
         ndarray of shape (n_topics, n_words)
         """
         check_is_fitted(self)
-        first = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
+        overall = self.alpha_ / self.alpha_.sum() @ self.components_
+        relevance = np.log(self.components_) - distinctive * np.log(overall)
+        first = np.argsort(-relevance, axis=1, kind="stable")[:, :n_words]
         names = getattr(self, "feature_names_in_", None) if words is None else words
         return first if names is None else np.asarray(names)[first]
 

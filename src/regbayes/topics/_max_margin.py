@@ -21,6 +21,7 @@ from regbayes.priors import (
 )
 from regbayes.topics import gibbs
 from regbayes.topics._latent_dirichlet import COUNT, POSITIVE, TopicModel, best_chain
+from regbayes.topics.tuning import tune
 
 
 class MaxMarginTopics(ClassifierMixin, TopicModel):
@@ -39,9 +40,10 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
     cost : float, default=100.0
         Cost of a wrong label: the margin that is asked for. Shares of topics are small numbers, and
         a margin moves the topics of a document only if it costs as much as words do.
-    prediction : {"refit", "average"}, default="refit"
+    prediction : {"tuned", "refit", "average"}, default="tuned"
         `"refit"`: for every chain, a max-margin classifier of the square roots of the shares of
-        topics, as found without the labels; the mean of their scores. `"average"`: the mean over
+        topics, as found without the labels; the mean of their scores. `"tuned"`: the same, and
+        the topics move a little to where that classifier has its margin. `"average"`: the mean over
         draws of the classifiers that were sampled with the topics.
     alpha, beta
         As in :class:`LatentDirichlet`; with ``n_topics="auto"``, `alpha` is not used.
@@ -52,8 +54,10 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         With ``n_topics="auto"``: where the process is truncated.
     nu : float or (shape, rate), default=(1.0, 100.0)
         Scale of the weights: a number fixes it, a pair is a Gamma prior on ``1 / nu**2``.
-    refit_C : float, default=1.0
+    refit_C : float, default=0.3
         Weight of the margin of the refitted classifiers.
+    n_rounds : int, default=4
+        With ``prediction="tuned"``: rounds over the documents.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks, warm_start,
     checkpoint
         As in :class:`LatentDirichlet`. All chains have a say in predictions.
@@ -75,8 +79,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
     Notes
     -----
     What X may hold is as in :class:`LatentDirichlet`; an empty document has the scores of the
-    intercepts. The z-updates use the margin itself, by Metropolis steps, and the weights are drawn
-    by the augmentation that all max-margin families here share.
+    prior's shares. The z-updates use the margin itself, by Metropolis steps, and the weights are
+    drawn by the augmentation that all max-margin families here share.
 
     References
     ----------
@@ -107,8 +111,9 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         "gamma": [POSITIVE, tuple, list],
         "max_topics": [COUNT],
         "nu": [POSITIVE, tuple, list],
-        "prediction": [StrOptions({"refit", "average"})],
+        "prediction": [StrOptions({"tuned", "refit", "average"})],
         "refit_C": [POSITIVE],
+        "n_rounds": [COUNT],
     }
 
     def __init__(
@@ -116,7 +121,7 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         n_topics=50,
         C=1.0,
         cost=100.0,
-        prediction="refit",
+        prediction="tuned",
         alpha=(1.0, 10.0),
         beta=(1.0, 20.0),
         *,
@@ -124,7 +129,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         gamma=(1.0, 1.0),
         max_topics=100,
         nu=(1.0, 100.0),
-        refit_C=1.0,
+        refit_C=0.3,
+        n_rounds=4,
         n_draws=20,
         burn_in=160,
         thin=2,
@@ -147,6 +153,7 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         self.max_topics = max_topics
         self.nu = nu
         self.refit_C = refit_C
+        self.n_rounds = n_rounds
         self.n_draws = n_draws
         self.burn_in = burn_in
         self.thin = thin
@@ -194,10 +201,12 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         found = [
             gibbs.summarize(chain, documents.n_words, only_used) for chain in self.trace_.chains
         ]
-        if self.prediction == "refit":
-            rng = np.random.default_rng([seed, 1])
+        if self.prediction != "average":
+            rng, n_rounds = np.random.default_rng([seed, 1]), 0
+            if self.prediction == "tuned":
+                n_rounds = self.n_rounds
             found = [
-                gibbs.refit(documents, labels, summary, self.refit_C, rng, self._n_threads)
+                tune(documents, labels, summary, self.refit_C, n_rounds, rng, self._n_threads)
                 for summary in found
             ]
         self._summaries = found
@@ -247,8 +256,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         ndarray of shape (n_documents, n_classes)
             Columns in the order of `classes_`; rows sum to one.
         """
-        refit = self.prediction == "refit"
-        C, cost = (self.refit_C, 1.0) if refit else (self.C, self.cost)
+        sampled = self.prediction == "average"
+        C, cost = (self.C, self.cost) if sampled else (self.refit_C, 1.0)
         return np.exp(gibbs.log_label_shares(self._scores(X), C, cost))
 
     def _scores(self, X: Any) -> NDArray:

@@ -345,8 +345,7 @@ def refit(
 
 def readings(documents: Documents, summary: Summary, n_threads: int = 1) -> NDArray:
     """Square roots of the shares of topics in documents, of unit length, and a constant."""
-    found = expected_counts(documents, summary.alpha, summary.phi, n_threads)
-    return with_constant(np.sqrt(found / documents.sizes[:, None]))
+    return with_constant(np.sqrt(proportions_of(documents, summary.alpha, summary.phi, n_threads)))
 
 
 def expected_counts(
@@ -355,8 +354,9 @@ def expected_counts(
     """E[n_dk | w_d], the tokens of every topic in new documents, by CVB0."""
     table = documents.counts
     by_topic, *_ = expect_counts(
-        table.indptr, table.indices, table.data, alpha, phi, _NO_COUNTS, 0, 1e-3, 100, n_threads
-    )
+        table.indptr, table.indices, table.data, alpha, phi, _NO_COUNTS, np.empty((0, len(alpha))),
+        1e-3, 100, n_threads,
+    )  # fmt: skip
     return by_topic
 
 

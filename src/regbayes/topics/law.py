@@ -9,13 +9,14 @@ its expected share, and what is missing counts as uncertainty.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
 from regbayes.data import Documents
-from regbayes.kernels.topics import expect_counts
+from regbayes.kernels.topics import expect_counts, pull_counts
 from regbayes.priors.exponential import Expected, log_shares, share_gradient
 
 _NO_TILT = np.empty((0, 0))
@@ -34,8 +35,7 @@ class DocumentLaw:
         Added to every count of a word by `maximize`.
     words : ndarray of str, optional
     tol : float
-        When the fixed point of a document counts as reached. Covariances are differences of
-        expectations, so it is small.
+        When the fixed point of a document counts as reached.
     max_iter : int
     """
 
@@ -43,7 +43,7 @@ class DocumentLaw:
     phi: NDArray
     beta: float
     words: NDArray | None = None
-    tol: float = 1e-8
+    tol: float = 1e-5
     max_iter: int = 500
 
     @property
@@ -88,18 +88,39 @@ class DocumentLaw:
         if tilt is None or not tilt.any():
             each = _NO_TILT
         else:
-            rows = len(tilt) if tilt.ndim == 3 else 1
-            each = np.ascontiguousarray(np.broadcast_to(tilt, (rows, 1, K + K * V))[:, 0])
+            n_tilts = len(tilt) if tilt.ndim == 3 else 1
+            each = np.ascontiguousarray(np.broadcast_to(tilt, (n_tilts, 1, K + K * V))[:, 0])
         table = batch.counts
-        by_topic, by_word, bounds, uncertain = expect_counts(
-            table.indptr, table.indices, table.data, self.alpha, self.phi, each, V, self.tol,
+        cells = np.empty((table.nnz, K))
+        by_topic, bounds, uncertain = expect_counts(
+            table.indptr, table.indices, table.data, self.alpha, self.phi, each, cells, self.tol,
             self.max_iter, n_threads,
         )  # fmt: skip
-        statistics = np.concatenate([by_topic, by_word.reshape(n, -1)], axis=1)[:, None]
+        statistics = np.zeros((n, 1, K + K * V))
+        statistics[:, 0, :K] = by_topic
+        rows, columns = self._places(table)
+        statistics[rows, 0, columns] = table.data[:, None] * cells
         doubt = np.zeros((n, 1, K if entropies else 0))
         if entropies:
             doubt[:, 0] = uncertain - by_topic * np.log(self.alpha / self.alpha.sum())
         return Expected(statistics, bounds, doubt)
+
+    def slope(
+        self, batch: Documents, statistics: NDArray, directions: NDArray, n_threads: int = 1
+    ) -> NDArray:
+        """d sum_s v_s . E[T_s] / d tilt of a tilt that all share: the fixed point, differentiated.
+
+        Statistics, as :meth:`expect` gave them, and directions v have the shape
+        (n_samples, 1, n_statistics).
+        """
+        K, table = self.n_topics, batch.counts
+        rows, columns = self._places(table)
+        q = statistics[rows, 0, columns] / table.data[:, None]
+        v = directions[rows, 0, np.arange(K)] + directions[rows, 0, columns]
+        cells = pull_counts(table.indptr, table.data, self.alpha, q, v, n_threads)
+        out = np.bincount(columns.ravel(), cells.ravel(), minlength=K + K * len(self.phi))
+        out[:K] = cells.sum(axis=0)
+        return out
 
     def gradient(self, statistics: NDArray) -> NDArray:
         """Derivatives of the bounds by alpha, and by phi taken as theta / sum(theta)."""
@@ -122,3 +143,9 @@ class DocumentLaw:
         counts = totals[:K] + 1.0  # a topic that nobody has may come back
         alpha = self.alpha.sum() * counts / counts.sum()
         return replace(self, alpha=alpha, phi=np.ascontiguousarray(np.exp(log_phi).T))
+
+    def _places(self, table: Any) -> tuple[NDArray, NDArray]:
+        """Where the statistics of the words are: rows (n_cells, 1) and columns (n_cells, K)."""
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        K, V = self.n_topics, len(self.phi)
+        return rows[:, None], K + np.arange(K) * V + table.indices[:, None]
