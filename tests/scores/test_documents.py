@@ -203,7 +203,7 @@ def test_names_say_the_words():
 def test_the_margin_is_learnt_through_topics(solver):
     X, y, _ = corpus(100, n_words=12)
     model = LatentDirichlet(2, **few)
-    options = {"n_iter": 6, "n_splits": 0, "n_referees": 1, "random_state": 0}
+    options = {"n_iter": 16, "n_splits": 0, "n_referees": 1, "n_folds": 4, "random_state": 0}
     scores = MaxMarginScore(model, solver=solver, **options)
     learnt = make_pipeline(scores, LinearSVC()).fit(X[:70], y[:70])
     assert learnt.score(X[70:], y[70:]) > 0.75
