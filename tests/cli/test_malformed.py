@@ -229,11 +229,6 @@ FITS = {
         ["--label", "phase", "--sequence-id", "id", "--ignore", "who,x2,t"],
         ["too little to hold any out", "--all"],
     ),
-    "checkpoint that the model does not keep": (
-        good_steps,
-        ["--label", "who", "--sequence-id", "id", "--ignore", "phase", "--checkpoint", "c"],
-        ["keeps no checkpoints", "leave --checkpoint out"],
-    ),
     "view without columns": (
         good,
         ["--label", "kind", "--views", "a=x*,b=q*"],

@@ -13,7 +13,7 @@ from regbayes.hmm import CategoricalHMM, InfiniteHMM, LargeMarginHMM
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.scores import MaxMarginScoreClassifier, SufficientStatisticsScore
 from tests.robustness.runs import DATA, SEQUENCES, same
-from tests.robustness.test_threads import MORE, SAMPLERS, WORDS, fitted
+from tests.robustness.test_threads import SAMPLERS, fitted
 
 SYMBOLS = CategoricalHMM(2, n_iter=3, random_state=0)
 BY_CLASS = {
@@ -27,7 +27,7 @@ BY_CLASS = {
 
 def fit(model):
     if type(model) is SufficientStatisticsScore:
-        return clone(model).fit(WORDS, MORE["LargeMarginHMM"][1])
+        return clone(model).fit(*SEQUENCES["LargeMarginHMM"])
     return fitted(model)[0]
 
 

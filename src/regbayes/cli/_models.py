@@ -194,7 +194,5 @@ def make(name: str, parameters: dict[str, Any], seed: int, quiet: bool, checkpoi
     """The estimator, not fitted."""
     cls = find(name)
     taken = inspect.signature(cls).parameters
-    if checkpoint is not None and "checkpoint" not in taken:
-        raise Problem(f"{name} keeps no checkpoints", "leave --checkpoint out")
     more = {"random_state": seed, "verbose": not quiet, "checkpoint": checkpoint}
     return cls(**parameters, **{key: value for key, value in more.items() if key in taken})
