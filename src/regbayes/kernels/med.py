@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import kernel
+from regbayes.kernels.random import shuffle
 
 _N_ROUNDS = 4  # over the classes of a sample, whose multipliers share the score of its own class
 
@@ -141,9 +142,7 @@ def ascend(rng, X, gram, state, codes, C, margin, squares, multipliers, tol, max
     n_iter = 0
     gap, primal = _sweep(order, X, gram, state, codes, C, margin, squares, multipliers, False)
     while gap > tol * primal and n_iter < max_iter:
-        for i in range(order.shape[0] - 1, 0, -1):  # rng.shuffle takes numba 8 s to compile
-            j = int(rng.random() * (i + 1))
-            order[i], order[j] = order[j], order[i]
+        shuffle(rng, order)
         gap, primal = _sweep(order, X, gram, state, codes, C, margin, squares, multipliers, True)
         n_iter += 1
         if gap <= tol * primal:  # the estimate; now the truth

@@ -18,6 +18,7 @@ References
 import numpy as np
 
 from regbayes.kernels._jit import kernel
+from regbayes.kernels.random import shuffle
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -155,9 +156,7 @@ def sequential_dual(rng, X, gram, state, y, C, cost, squares, multipliers, tol, 
     """
     order = np.arange(X.shape[0])
     for n_iter in range(1, max_iter + 1):
-        for i in range(order.shape[0] - 1, 0, -1):  # rng.shuffle takes numba 8 s to compile
-            j = int(rng.random() * (i + 1))
-            order[i], order[j] = order[j], order[i]
+        shuffle(rng, order)
         gap, objective = _sweep(order, X, gram, state, y, C, cost, squares, multipliers, True)
         if gap <= tol * objective:  # the estimate; now the truth
             gap, objective = _sweep(order, X, gram, state, y, C, cost, squares, multipliers, False)
