@@ -23,6 +23,7 @@ from regbayes.kernels.chain import (
     smooth_scaled,
     to_shares,
 )
+from regbayes.kernels.lanes import LANES, filter_lanes, group, smooth_lanes
 
 
 def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=False, moves=False):
@@ -115,28 +116,32 @@ def _smooth_all(
     with np.errstate(divide="ignore"):
         log_start, log_transitions = np.log(start), np.log(transitions)
 
+    members, edges = group(starts, transitions)
+
     def work(low, high):
-        steps = slice(starts[low], starts[high])
         _smooth(
             start,
             transitions,
             log_start,
             log_transitions,
-            first_tilts[low:high],
-            move_tilts[low:high],
-            log_likelihoods[steps] if rows is None else log_likelihoods,
-            np.zeros(0, np.int64) if rows is None else rows[steps],
-            starts[low : high + 1] - starts[low],
+            first_tilts,
+            move_tilts,
+            log_likelihoods,
+            np.zeros(0, np.int64) if rows is None else rows,
+            starts,
+            members,
+            edges[low : high + 1],
             causal,
-            marginals[steps],
-            log_probabilities[low:high],
-            counts[low:high],
-            terms[low:high],
+            marginals,
+            log_probabilities,
+            counts,
+            terms,
         )
-        if then is not None:
-            then(low, high, marginals)
 
-    in_threads(work, starts, n_threads)
+    sizes = np.diff(starts)[members]
+    in_threads(work, np.concatenate([[0], np.cumsum(sizes)])[edges], n_threads)
+    if then is not None:
+        in_threads(lambda low, high: then(low, high, marginals), starts, n_threads)
     return marginals, log_probabilities, counts, terms
 
 
@@ -191,66 +196,133 @@ def _tilted(log_start, log_transitions, first, moves, start, matrices):
 @kernel
 def _smooth(
     start, transitions, log_start, log_transitions, first_tilts, move_tilts, log_likelihoods,
-    rows, starts, causal, marginals, log_probabilities, counts, entropies,
+    rows, starts, members, edges, causal, marginals, log_probabilities, counts, entropies,
 ):  # fmt: skip
-    n_states = start.shape[0]
+    n_states, n_lanes = start.shape[0], 0
     tilted = first_tilts.shape[0] > 0
-    room = np.empty((_longest(starts), n_states))
-    shifts, totals = np.empty(len(room)), np.empty(len(room))
-    first = start.copy()
-    matrices = np.empty((move_tilts.shape[1], n_states, n_states))
-    transposed = np.empty_like(matrices)
+    longest, longest_lane = 0, 0
+    for g in range(edges.shape[0] - 1):
+        s = members[edges[g]]
+        longest = max(longest, starts[s + 1] - starts[s])
+        if edges[g + 1] - edges[g] > 1:
+            longest_lane, n_lanes = max(longest_lane, starts[s + 1] - starts[s]), LANES
+    room = np.empty((longest, n_states))
+    shifts, totals = np.empty(longest), np.empty(longest)
     shared = rows.shape[0] > 0
     table, units = np.empty_like(log_likelihoods), np.empty(len(log_likelihoods))
     if shared:
         scale_likelihoods(log_likelihoods, table, units)
-    first_unit, unit = 0.0, 0.0
-    for s in range(starts.shape[0] - 1):
-        low, high = starts[s], starts[s + 1]
-        n_steps = high - low
-        out = marginals[low:high]
-        moves, terms = counts[s], entropies[s]
-        if tilted:
-            first_unit, unit = _tilted(
-                log_start, log_transitions, first_tilts[s], move_tilts[s], first, matrices
-            )
-        elif s == 0:
-            matrices[0] = transitions
-        if tilted or s == 0:
-            for g in range(matrices.shape[0]):
-                transposed[g] = matrices[g].T
+    first = start.copy()
+    matrices = np.empty((move_tilts.shape[1], n_states, n_states))
+    transposed = np.empty_like(matrices)
+    if not tilted:
+        matrices[0] = transitions
+        transposed[0] = transitions.T
+    n_segments, n_terms = counts.shape[1], entropies.shape[1]
+    lane_first = np.empty((n_states, n_lanes))
+    n_own = n_lanes if tilted else 0
+    lane_matrices = np.empty((*matrices.shape, n_own))
+    lane_room = np.empty((longest_lane, n_states, n_lanes))
+    lane_marginals, lane_totals = np.empty_like(lane_room), np.empty((longest_lane, n_lanes))
+    lane_counts = np.empty((n_segments, n_states, n_states, n_lanes))
+    lane_terms = np.empty((n_terms, n_states, n_states, n_lanes))
+    safe = np.zeros(LANES, dtype=np.bool_)
+    for g in range(edges.shape[0] - 1):
+        together = members[edges[g] : edges[g + 1]]
+        n_steps = starts[together[0] + 1] - starts[together[0]]
         likelihoods = room[:n_steps]
-        if shared:
-            for t in range(n_steps):
-                shifts[t] = units[rows[low + t]]
-                for k in range(n_states):
-                    likelihoods[t, k] = table[rows[low + t], k]
-        else:
-            scale_likelihoods(log_likelihoods[low:high], likelihoods, shifts)
-        if filter_scaled(first, matrices, likelihoods, out, totals):
-            log_probabilities[s] = first_unit + (n_steps - 1) * unit
-            product = 1.0
-            for t in range(n_steps):
-                product *= totals[t]  # between 1e-280 and one: a logarithm is for many of them
-                if product < 1e-20 or t + 1 == n_steps:
-                    log_probabilities[s] += math.log(product)
-                    product = 1.0
-                log_probabilities[s] += shifts[t]
+        side_by_side = together.shape[0] > 1
+        for lane in range(LANES if side_by_side else 0):
+            s = together[min(lane, together.shape[0] - 1)]  # lanes left over repeat the last one
+            if lane < together.shape[0]:
+                _scaled(log_likelihoods, rows, table, units, starts[s], likelihoods, shifts)
+                log_probabilities[s] = shifts[:n_steps].sum()
+            lane_room[:n_steps, :, lane] = likelihoods
+            if tilted:
+                first_unit, unit = _tilted(
+                    log_start, log_transitions, first_tilts[s], move_tilts[s], first, matrices
+                )
+                lane_matrices[:, :, :, lane] = matrices
+                if lane < together.shape[0]:
+                    log_probabilities[s] += first_unit + (n_steps - 1) * unit
+            lane_first[:, lane] = first
+        if side_by_side:
+            filter_lanes(
+                lane_first, matrices, lane_matrices, lane_room[:n_steps], lane_marginals,
+                lane_totals, safe,
+            )  # fmt: skip
             if not causal:
-                smooth_scaled(matrices, transposed, likelihoods, totals, out, moves, terms)
-            continue
-        given = log_likelihoods[rows[low:high]] if shared else log_likelihoods[low:high]
-        log_first, logs = log_start, log_transitions.reshape((1, n_states, n_states))
-        if tilted:
-            log_first, logs = log_start + first_tilts[s], log_transitions + move_tilts[s]
-        log_probabilities[s] = filter_all_log(log_first, logs, given, out)
-        if log_probabilities[s] == -np.inf:
-            out[:] = 0.0
-        elif causal:
-            for t in range(n_steps):
-                to_shares(out[t])
-        else:
-            smooth_log(logs, given, out, moves, terms)
+                lane_counts[:] = 0.0
+                lane_terms[:] = 0.0
+                smooth_lanes(
+                    matrices, transposed, lane_matrices, lane_room, lane_totals,
+                    lane_marginals[:n_steps], lane_counts, lane_terms,
+                )  # fmt: skip
+        for lane in range(together.shape[0]):
+            s = together[lane]
+            low, high = starts[s], starts[s + 1]
+            out = marginals[low:high]
+            if side_by_side and safe[lane]:
+                log_probabilities[s] += _log_product(lane_totals[:n_steps, lane])
+                out[:] = lane_marginals[:n_steps, :, lane]
+                if not causal:
+                    counts[s] = lane_counts[:, :, :, lane]
+                    if n_terms > 0:
+                        entropies[s] = lane_terms[:, :, :, lane]
+                continue
+            first_unit, unit = 0.0, 0.0
+            if tilted:
+                first_unit, unit = _tilted(
+                    log_start, log_transitions, first_tilts[s], move_tilts[s], first, matrices
+                )
+                for m in range(matrices.shape[0]):
+                    transposed[m] = matrices[m].T
+            _scaled(log_likelihoods, rows, table, units, low, likelihoods, shifts)
+            if filter_scaled(first, matrices, likelihoods, out, totals):
+                log_probabilities[s] = first_unit + (n_steps - 1) * unit + shifts[:n_steps].sum()
+                log_probabilities[s] += _log_product(totals[:n_steps])
+                if not causal:
+                    smooth_scaled(
+                        matrices, transposed, likelihoods, totals, out, counts[s], entropies[s]
+                    )
+                continue
+            given = log_likelihoods[rows[low:high]] if shared else log_likelihoods[low:high]
+            log_first, logs = log_start, log_transitions.reshape((1, n_states, n_states))
+            if tilted:
+                log_first, logs = log_start + first_tilts[s], log_transitions + move_tilts[s]
+            log_probabilities[s] = filter_all_log(log_first, logs, given, out)
+            if log_probabilities[s] == -np.inf:
+                out[:] = 0.0
+            elif causal:
+                for t in range(n_steps):
+                    to_shares(out[t])
+            else:
+                smooth_log(logs, given, out, counts[s], entropies[s])
+
+
+@kernel
+def _scaled(log_likelihoods, rows, table, units, low, likelihoods, shifts):
+    """Likelihoods of the sequence that starts at `low` and the logarithms of their units."""
+    n_steps = likelihoods.shape[0]
+    if rows.shape[0] == 0:
+        scale_likelihoods(log_likelihoods[low : low + n_steps], likelihoods, shifts)
+        return
+    for t in range(n_steps):
+        shifts[t] = units[rows[low + t]]
+        for k in range(likelihoods.shape[1]):
+            likelihoods[t, k] = table[rows[low + t], k]
+
+
+@kernel
+def _log_product(factors):
+    """Factors are between 1e-280 and one: a logarithm is for many of them."""
+    total, product = 0.0, 1.0
+    for factor in factors:
+        product *= factor
+        if product < 1e-20:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
 
 
 def draw_paths(
