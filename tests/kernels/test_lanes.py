@@ -108,12 +108,14 @@ def test_what_goes_side_by_side():
 
     _, edges = group(bounds([5] * 40), evenly(4))
     np.testing.assert_array_equal(edges, [0, 16, 32, 40])
-    for few in (
-        group(bounds([5] * 3), 2),
-        group(bounds([5] * 40), 30),
-        group(bounds([9999] * 20), 4),
+    for lengths, transitions in (
+        ([5] * 3, evenly(2)),
+        ([5] * 40, evenly(30)),
+        ([9999] * 20, evenly(4)),
+        ([5] * 40, np.eye(4)),
     ):
-        assert np.diff(few[1]).max() == 1
+        _, edges = group(bounds(lengths), transitions)
+        assert np.diff(edges).max() == 1
     members, edges = group(bounds([2, 3] * 8), evenly(4))
     assert sorted(members) == list(range(16))
     np.testing.assert_array_equal(edges, [0, 8, 16])
