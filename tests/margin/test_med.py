@@ -291,3 +291,38 @@ def test_an_absent_class_is_kept_away():
     found = med.solve(features, codes, 3, 5.0)
     scores = features @ found.weights.T
     assert (scores[:, 2] < scores[:, :2].max(axis=1)).all()
+
+
+# ------------------------------------------------------------------------------ a step of Newton
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_hessian_is_the_slope_of_the_gradient(n_classes):
+    features, codes = blobs(30, 4, n_classes, seed=3)
+    C, at = 5.0, 0.3 * np.random.default_rng(4).standard_normal((n_classes, 4))
+
+    def gradient(flat):
+        weights = flat.reshape(at.shape)
+        multipliers = med.margin_terms(features @ weights.T, codes, C)[1]
+        return (weights - med.pull(multipliers, codes).T @ features).ravel()
+
+    h = 1e-6
+    steps = h * np.eye(at.size)
+    slopes = [(gradient(at.ravel() + d) - gradient(at.ravel() - d)) / (2 * h) for d in steps]
+    multipliers = med.margin_terms(features @ at.T, codes, C)[1]
+    found = med._hessian(features, codes, (C - multipliers) ** 2 * (multipliers > 0))
+    np.testing.assert_allclose(np.tril(found), np.tril(slopes), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_both_ways_to_a_newton_step_agree(C, monkeypatch):
+    """Classes that overlap, a large C: the sweeps creep, and Newton's method ends it."""
+    features, codes = blobs(200, 6, 3, seed=5, apart=0.3)
+    dense = med.solve(features, codes, 3, C, max_iter=5)
+    monkeypatch.setattr(med, "_MOST_DENSE", 0)
+    iterative = med.solve(features, codes, 3, C, max_iter=5)
+    np.testing.assert_allclose(dense.loss, iterative.loss, rtol=1e-6)
+    np.testing.assert_allclose(dense.weights, iterative.weights, rtol=1e-2, atol=1e-3)
+    dual = np.sum(dense.multipliers + np.log1p(-dense.multipliers / C))
+    pulled = med.pull(dense.multipliers, codes).T @ features
+    assert dense.loss - (dual - 0.5 * np.sum(pulled**2)) <= 1e-6 * dense.loss

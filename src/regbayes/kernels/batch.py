@@ -4,7 +4,9 @@ Sequence `s` is rows `starts[s]:starts[s + 1]`. Every sequence is worked on by i
 own share of the random numbers, so nothing depends on the number of threads.
 """
 
+import itertools
 import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -117,6 +119,7 @@ def _smooth_all(
         log_start, log_transitions = np.log(start), np.log(transitions)
 
     members, edges = group(starts, transitions)
+    in_order = bool((np.diff(members) > 0).all())  # then the rest can be done while caches are warm
 
     def work(low, high):
         _smooth(
@@ -137,10 +140,12 @@ def _smooth_all(
             counts,
             terms,
         )
+        if then is not None and in_order:
+            then(edges[low], edges[high], marginals)
 
     sizes = np.diff(starts)[members]
     in_threads(work, np.concatenate([[0], np.cumsum(sizes)])[edges], n_threads)
-    if then is not None:
+    if then is not None and not in_order:
         in_threads(lambda low, high: then(low, high, marginals), starts, n_threads)
     return marginals, log_probabilities, counts, terms
 
@@ -427,14 +432,36 @@ def _most_likely_paths(log_start, log_transitions, log_likelihoods, starts, path
         )
 
 
+_POOLS: dict[int, ThreadPoolExecutor] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOLS.clear)  # threads do not follow into the child
+
+
 def in_threads(work: Callable[[int, int], None], starts, n_threads: int) -> None:
-    """`work(low, high)` on runs of sequences with about as many steps each."""
+    """`work(low, high)` on runs of sequences with about as many steps each.
+
+    Threads are kept for the next call, the caller is one of them, and who is early takes over from
+    who is late: runs are many more than threads.
+    """
     n_sequences = len(starts) - 1
     if n_threads == 1 or n_sequences < 2:
         work(0, n_sequences)
         return
-    targets = np.linspace(0, starts[-1], min(n_threads, n_sequences) + 1)
-    edges = np.unique(np.searchsorted(starts, targets))
-    edges[-1] = n_sequences
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
+    n_runs = min(4 * n_threads, n_sequences)
+    inner = np.searchsorted(starts, np.linspace(0, starts[-1], n_runs + 1)[1:-1])
+    edges = np.unique([0, *inner, n_sequences])
+    runs = iter(list(itertools.pairwise(edges)))
+
+    def take() -> None:
+        for low, high in runs:
+            work(low, high)
+
+    if n_threads not in _POOLS:
+        _POOLS[n_threads] = ThreadPoolExecutor(n_threads - 1, "regbayes")
+    others = [_POOLS[n_threads].submit(take) for _ in range(n_threads - 1)]
+    try:
+        take()
+    finally:
+        for other in others:
+            if not other.cancel():  # it has begun; else there is nothing left to take
+                other.result()

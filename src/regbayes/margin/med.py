@@ -16,9 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from regbayes.kernels.med import ascend
+
+_MOST_DENSE = 1500  # weights whose Hessian is written out
 
 
 class Discriminant(NamedTuple):
@@ -96,6 +99,10 @@ def solve(
     """
     n_samples, n_features = features.shape
     features = np.ascontiguousarray(features)
+    rank = min(n_samples, n_features)
+    if n_classes * rank <= _MOST_DENSE:
+        # Where classes overlap, sweeps creep for a large C; Newton's steps are few and cheap here.
+        max_iter = min(max_iter, 50 + rank // 2)
     multipliers = np.zeros((n_samples, n_classes))
     if start is not None:
         np.clip(start, 0.0, C * (1 - 1e-12), out=multipliers)
@@ -165,11 +172,14 @@ def _finish(
 def _newton_step(
     features: NDArray, codes: NDArray, curvatures: NDArray, downhill: NDArray
 ) -> NDArray:
-    """The solution of Hessian x = downhill by conjugate gradients.
+    """The solution of Hessian x = downhill: exact, or of many weights by conjugate gradients.
 
     `curvatures` are the second derivatives of r(c u) by u: c^2 / v^2 = (c - lam)^2 where lam > 0.
     """
     shape = downhill.shape
+    if downhill.size <= _MOST_DENSE:
+        factor = cho_factor(_hessian(features, codes, curvatures), lower=True, overwrite_a=True)
+        return cho_solve(factor, downhill.ravel()).reshape(shape)
 
     def hessian(flat: NDArray) -> NDArray:
         along = features @ flat.reshape(shape).T
@@ -179,6 +189,22 @@ def _newton_step(
     n = downhill.size
     operator = LinearOperator((n, n), matvec=hessian, dtype=float)
     return cg(operator, downhill.ravel(), rtol=1e-8, maxiter=min(10 * n, 5000))[0].reshape(shape)
+
+
+def _hessian(features: NDArray, codes: NDArray, curvatures: NDArray) -> NDArray:
+    """1 + sum_sk curvature (e_k - e_y)(e_k - e_y)' ⊗ phi phi', its lower half."""
+    n_classes, n_features = curvatures.shape[1], features.shape[1]
+    out = np.eye(n_classes * n_features).reshape(n_classes, n_features, n_classes, n_features)
+    diagonal = curvatures.copy()  # zero against the own class, whose scores are in all margins
+    np.put_along_axis(diagonal, codes[:, None], curvatures.sum(axis=1, keepdims=True), axis=1)
+    for k in range(n_classes):
+        out[k, :, k] += (features * diagonal[:, [k]]).T @ features
+        own = features[codes == k]
+        for other in range(n_classes):
+            if other != k and len(own):
+                block = (own * curvatures[codes == k, other][:, None]).T @ own  # symmetric
+                out[max(k, other), :, min(k, other)] -= block
+    return out.reshape(n_classes * n_features, -1)
 
 
 def _half_square(weights: NDArray) -> float:
