@@ -314,15 +314,24 @@ def test_hessian_is_the_slope_of_the_gradient(n_classes):
     np.testing.assert_allclose(np.tril(found), np.tril(slopes), rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("C", [10.0, 1000.0])
-def test_both_ways_to_a_newton_step_agree(C, monkeypatch):
-    """Classes that overlap, a large C: the sweeps creep, and Newton's method ends it."""
-    features, codes = blobs(200, 6, 3, seed=5, apart=0.3)
-    dense = med.solve(features, codes, 3, C, max_iter=5)
+@pytest.mark.parametrize("C", [1.1, 10.0, 1e3, 1e6])
+@pytest.mark.parametrize("shape", [(200, 6, 3, 0.3), (60, 100, 4, 0.1), (40, 5, 2, 9.0)])
+def test_interior_points_end_what_creeps(C, shape):
+    """Classes that overlap, few samples of many features, classes far apart."""
+    n, m, n_classes, apart = shape
+    features, codes = blobs(n, m, n_classes, seed=5, apart=apart)
+    multipliers = med._interior(features, codes, n_classes, C, 1.0, 1e-7)
+    assert (multipliers >= 0).all()
+    assert (multipliers < C).all()
+    weights = med.pull(multipliers, codes).T @ features
+    loss = primal(weights, features, codes, C, 1.0)
+    dual = np.sum(multipliers + np.log1p(-multipliers / C)) - 0.5 * np.sum(weights**2)
+    assert loss - dual <= 1.1e-7 * loss
+
+
+def test_sweeps_and_interior_points_agree(monkeypatch):
+    features, codes = blobs(100, 6, 3, seed=6, apart=0.5)
     monkeypatch.setattr(med, "_MOST_DENSE", 0)
-    iterative = med.solve(features, codes, 3, C, max_iter=5)
-    np.testing.assert_allclose(dense.loss, iterative.loss, rtol=1e-6)
-    np.testing.assert_allclose(dense.weights, iterative.weights, rtol=1e-2, atol=1e-3)
-    dual = np.sum(dense.multipliers + np.log1p(-dense.multipliers / C))
-    pulled = med.pull(dense.multipliers, codes).T @ features
-    assert dense.loss - (dual - 0.5 * np.sum(pulled**2)) <= 1e-6 * dense.loss
+    swept = med.solve(features, codes, 3, 5.0, tol=1e-9, max_iter=100_000)
+    inside = med._interior(features, codes, 3, 5.0, 1.0, 1e-9)
+    np.testing.assert_allclose(med.pull(inside, codes).T @ features, swept.weights, atol=1e-4)

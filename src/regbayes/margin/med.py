@@ -12,16 +12,15 @@ with the multipliers of the above for features sqrt(2) phi_s.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
 
 from regbayes.kernels.med import ascend
 
-_MOST_DENSE = 1500  # weights whose Hessian is written out
+_MOST_DENSE = 6000  # weights whose Hessian is written out
 
 
 class Discriminant(NamedTuple):
@@ -85,7 +84,8 @@ def solve(
     tol : float
         How far the loss may be above its minimum, as a share of it; certified by the dual.
     max_iter : int
-        Sweeps over the samples at most; Newton's method does what is left then.
+        Sweeps over the samples at most. Where they creep, and the weights are not too many, an
+        interior point method takes over long before.
 
     Returns
     -------
@@ -99,15 +99,12 @@ def solve(
     """
     n_samples, n_features = features.shape
     features = np.ascontiguousarray(features)
-    rank = min(n_samples, n_features)
-    if n_classes * rank <= _MOST_DENSE:
-        # Where classes overlap, sweeps creep for a large C; Newton's steps are few and cheap here.
-        max_iter = min(max_iter, 50 + rank // 2)
     multipliers = np.zeros((n_samples, n_classes))
     if start is not None:
         np.clip(start, 0.0, C * (1 - 1e-12), out=multipliers)
     gram = features @ features.T if n_features > n_samples else np.empty((0, 0))
     state = pull(multipliers, codes).T @ (gram if len(gram) else features)
+    most = min(max_iter, _worth_trying(n_samples, min(n_samples, n_features), n_classes))
     n_sweeps = ascend(
         np.random.default_rng(0),  # of the order of visits, not of the result
         features,
@@ -119,76 +116,124 @@ def solve(
         np.einsum("sm,sm->s", features, features),
         multipliers,
         tol,
-        max_iter,
+        most,
     )
     weights = pull(multipliers, codes).T @ features
-    if n_sweeps == max_iter:
-        weights = _finish(features, codes, weights, C, margin, tol)
-        multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]
+    if n_sweeps == most and most < max_iter:
+        inside = _interior(features, codes, n_classes, float(C), float(margin), tol)
+        weights = pull(inside, codes).T @ features
+        multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]  # with zeros
     losses = margin_terms(features @ weights.T, codes, C, margin)[0]
     return Discriminant(weights, multipliers, _half_square(weights) + float(losses.sum()))
 
 
-def _finish(
-    features: NDArray, codes: NDArray, weights: NDArray, C: float, margin: float, tol: float
-) -> NDArray:
-    """Newton's method on the primal, for what is left where the dual's sweeps creep.
+def _worth_trying(n_samples: int, rank: int, n_classes: int) -> int:
+    """How many sweeps cost a third of what :func:`_interior` would."""
+    n_weights = n_classes * rank
+    if n_weights > _MOST_DENSE:
+        return np.iinfo(np.int64).max
+    interior = 15 * (n_weights**3 / 3 + 4 * n_classes * n_samples * rank**2)
+    sweep = 32 * n_samples * n_weights  # a product with vectors is slower than one of matrices
+    return 30 + int(interior / sweep / 3)
 
-    r has a second derivative but at one point, so near the minimum a few steps are exact.
+
+def _interior(
+    features: NDArray, codes: NDArray, n_classes: int, C: float, margin: float, tol: float
+) -> NDArray:
+    """The multipliers by a primal-dual interior point method (Mehrotra 1992), for a few weights.
+
+    With slacks: x - s = u, lam s = 0, (C - lam) x = 1, where x = max(u, 1 / C). Its steps number
+    ten or twenty whatever C, where those along single multipliers creep and those of Newton's
+    method on the primal, for which a violated margin has hardly a curvature, go astray.
     """
     n_samples, n_features = features.shape
     if n_features > n_samples:
-        # The weights lie in the span of the samples: turn, and leave the rest at zero.
+        # The weights lie in the span of the samples: turned, they are few.
         squares, left = np.linalg.eigh(features @ features.T)
-        used = squares > 1e-12 * squares[-1]
-        sizes = np.sqrt(squares[used])
-        basis = (left[:, used] / sizes).T @ features
-        turned = _finish(left[:, used] * sizes, codes, weights @ basis.T, C, margin, tol)
-        return turned @ basis
-    scores = features @ weights.T
-    losses, multipliers = margin_terms(scores, codes, C, margin)
-    loss = _half_square(weights) + losses.sum()
-    for _ in range(100):
-        pulled = pull(multipliers, codes).T @ features
-        dual = np.sum(margin * multipliers + np.log1p(-multipliers / C)) - _half_square(pulled)
-        if loss - dual <= tol * loss:
+        used = squares > 1e-14 * squares[-1]
+        features = left[:, used] * np.sqrt(squares[used])
+    counts = np.ones((n_samples, n_classes), dtype=bool)
+    np.put_along_axis(counts, codes[:, None], False, axis=1)
+    half, zeros = np.where(counts, 0.5 * C, 1.0), np.zeros((n_classes, features.shape[1]))
+    ones = np.full_like(half, margin)
+    at, best, least, stalled = _Point(half, half, ones, 2 * ones, ones, zeros), half, np.inf, 0
+    while stalled < 3:  # then rounding is all that is left
+        pulled = pull(at.lam * counts, codes).T @ features
+        loss = _half_square(pulled) + margin_terms(features @ pulled.T, codes, C, margin)[0].sum()
+        dual = np.sum((margin * at.lam + np.log(at.room / C))[counts]) - _half_square(pulled)
+        if loss - dual < least:
+            best, least, stalled = at.lam, loss - dual, 0
+        else:
+            stalled += 1
+        if least <= tol * loss:
             break
-        step = _newton_step(
-            features, codes, (C - multipliers) ** 2 * (multipliers > 0), pulled - weights
+        curvatures = counts / (at.x / at.room + at.s / at.lam)
+        system = _System(
+            features, codes, counts, curvatures, pulled - at.weights,
+            cho_factor(_hessian(features, codes, curvatures), lower=True, overwrite_a=True),
+        )  # fmt: skip
+        # How far one could go at once says how much of the way to aim at.
+        straight = system.move(at, 0.0, 1.0)
+        there = at.after(straight)
+        slack, excess = at.distance(counts)
+        share = min(1.0, sum(there.distance(counts)) / (slack + excess)) ** 3
+        at = at.after(
+            system.move(
+                at,
+                share * slack - straight.lam * straight.s,
+                1.0 + share * excess + straight.lam * straight.x,
+            )
         )
-        slope, along, size = np.sum((weights - pulled) * step), features @ step.T, 1.0
-        while size > 1e-10:
-            losses, multipliers = margin_terms(scores + size * along, codes, C, margin)
-            lower = _half_square(weights + size * step) + losses.sum()
-            if lower <= loss + 1e-4 * size * slope:
-                break
-            size /= 2
-        else:  # rounding is all that is left
-            break
-        weights, scores, loss = weights + size * step, scores + size * along, lower
-    return weights
+    return best * counts
 
 
-def _newton_step(
-    features: NDArray, codes: NDArray, curvatures: NDArray, downhill: NDArray
-) -> NDArray:
-    """The solution of Hessian x = downhill: exact, or of many weights by conjugate gradients.
+class _Point(NamedTuple):
+    """Where the interior point method is, or a move from there; `room` is C - lam.
 
-    `curvatures` are the second derivatives of r(c u) by u: c^2 / v^2 = (c - lam)^2 where lam > 0.
+    Own classes have a part in nothing: numbers above zero there keep divisions quiet.
     """
-    shape = downhill.shape
-    if downhill.size <= _MOST_DENSE:
-        factor = cho_factor(_hessian(features, codes, curvatures), lower=True, overwrite_a=True)
-        return cho_solve(factor, downhill.ravel()).reshape(shape)
 
-    def hessian(flat: NDArray) -> NDArray:
-        along = features @ flat.reshape(shape).T
-        along -= np.take_along_axis(along, codes[:, None], axis=1)
-        return flat + (pull(-curvatures * along, codes).T @ features).ravel()
+    lam: NDArray
+    room: NDArray
+    s: NDArray
+    x: NDArray
+    u: NDArray
+    weights: NDArray
 
-    n = downhill.size
-    operator = LinearOperator((n, n), matvec=hessian, dtype=float)
-    return cg(operator, downhill.ravel(), rtol=1e-8, maxiter=min(10 * n, 5000))[0].reshape(shape)
+    def after(self, move: _Point) -> _Point:
+        """As far as multipliers and slacks stay above zero, if not all the way."""
+        shares = [-np.min(by / at) for at, by in zip(self[:4], move[:4])]
+        size = min(1.0, 0.995 / max(*shares, 1e-300))
+        return _Point(*(at + size * by for at, by in zip(self, move)))
+
+    def distance(self, counts: NDArray) -> tuple[float, float]:
+        """How far, on average, lam s is from 0 and room x from 1."""
+        slack, product = self.lam[counts] * self.s[counts], self.room[counts] * self.x[counts]
+        return float(slack.mean()), max(float(product.mean()) - 1.0, 0.0)
+
+
+class _System(NamedTuple):
+    """The linear equations of a step, once they are down to the weights."""
+
+    features: NDArray
+    codes: NDArray
+    counts: NDArray
+    curvatures: NDArray
+    short: NDArray  # of the weights, for those that belong to the multipliers
+    factor: tuple[NDArray, bool]
+
+    def move(self, at: _Point, slack: Any, product: Any) -> _Point:
+        """To where lam s is `slack` and room x is `product`."""
+        slack, product = slack - at.lam * at.s, product - at.room * at.x
+        offset = at.u - at.x + at.s - product / at.room + slack / at.lam
+        downhill = pull(self.curvatures * offset, self.codes).T @ self.features + self.short
+        weights = cho_solve(self.factor, downhill.ravel()).reshape(downhill.shape)
+        u = self.features @ weights.T
+        u -= np.take_along_axis(u, self.codes[:, None], axis=1)
+        lam = self.curvatures * (u + offset)
+        s = self.counts * (slack - at.s * lam) / at.lam
+        x = self.counts * (product + at.x * lam) / at.room
+        return _Point(lam, -lam, s, x, u, weights)
 
 
 def _hessian(features: NDArray, codes: NDArray, curvatures: NDArray) -> NDArray:
