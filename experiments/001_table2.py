@@ -11,7 +11,14 @@ from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.svm import SVC
 
 from experiments.harness import Options, Row, run_table
-from experiments.score_rows import MiniRocketRidge, Scored, frames_svm, kmer_svm, one_hot_svm
+from experiments.score_rows import (
+    MiniRocketRidge,
+    Scored,
+    frames_svm,
+    kmer_svm,
+    one_hot_svm,
+    rbf,
+)
 from regbayes import datasets
 from regbayes.data import SequenceFeatures, SequenceQuantizer
 from regbayes.hmm import CategoricalHMM, GaussianHMM, LargeMarginHMM
@@ -173,7 +180,7 @@ def rows(task: Task) -> list[Row]:
             lambda seed: MaxMarginScoreClassifier(
                 candidates(task, seed),
                 task.segments,
-                classifier=[MarginClassifier(), SVC()],
+                classifier=[MarginClassifier(), SVC(kernel=rbf)],
                 cv=task.n_folds,
                 random_state=seed,
             ),

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import RidgeClassifierCV
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
@@ -50,6 +51,14 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.head_.predict(self.scores_.transform(X))
+
+
+def rbf(X, Y):
+    """The kernel of SVC(), by one product of matrices: many times as fast where scores are many.
+
+    scikit-learn calls it with the training samples second.
+    """
+    return rbf_kernel(X, Y, gamma=1.0 / (Y.shape[1] * Y.var()))
 
 
 def _letters(X):

@@ -33,19 +33,6 @@ def test_demo(tmp_path, capsys):
     assert all(0.5 < float(index) <= 1 for index in rand)
 
 
-def test_no_single_line_can_separate_the_table_but_three_do():
-    X, y, group = demo.make_table(2000, np.random.default_rng(1))
-    offset = X - demo.CENTERS[group]
-    direction = np.column_stack([np.cos(demo.ANGLES), np.sin(demo.ANGLES)])[group]
-    np.testing.assert_array_equal(y == "yes", (offset * direction).sum(axis=1) > 0)
-    best = max(
-        np.mean((X @ [np.cos(a), np.sin(a)] > b) == (y == "yes"))
-        for a in np.linspace(0, 2 * np.pi, 60)
-        for b in np.linspace(-8, 8, 33)
-    )
-    assert best < 0.75
-
-
 def test_recovery_is_one_only_for_the_same_rows():
     group = np.array([0, 0, 1, 1, 1])
     np.testing.assert_allclose(demo.recovery(np.array([7, 7, 3, 3, 3]), group), 1)

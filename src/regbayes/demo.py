@@ -18,28 +18,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import SVC, LinearSVC
 
+from regbayes.datasets import make_subpopulations
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.plot import plot_component_counts, plot_decision_regions
-
-GROUPS = ("north", "west", "east")
-CENTERS = np.array([[0.0, 4.0], [-4.0, -2.0], [4.0, -2.0]])
-ANGLES = np.radians([-90.0, 30.0, 150.0])  # in each group the class "yes" lies this way
-
-
-def make_table(n: int, rng: np.random.Generator) -> tuple[NDArray, NDArray, NDArray]:
-    """Inputs, labels, and the sub-population of every row, which no model is shown.
-
-    Examples
-    --------
-    >>> X, y, group = make_table(100, np.random.default_rng(0))
-    >>> X.shape, sorted(set(y.tolist())), len(set(group.tolist()))
-    ((100, 2), ['no', 'yes'], 3)
-    """
-    group = rng.integers(len(GROUPS), size=n)
-    offset = 1.3 * rng.standard_normal((n, 2))
-    direction = np.column_stack([np.cos(ANGLES), np.sin(ANGLES)])[group]
-    y = np.where((offset * direction).sum(axis=1) > 0, "yes", "no")
-    return CENTERS[group] + offset, y, group
 
 
 def choose(model: Any, grid: dict[str, Any], X: NDArray, y: NDArray) -> Any:
@@ -73,13 +54,13 @@ def main(path: str | os.PathLike[str] = "demo.png", quick: bool = False) -> None
         Fewer rows and draws.
     """
     console = Console()
-    X, y, group = make_table(300 if quick else 600, np.random.default_rng(0))
+    whole = make_subpopulations(300 if quick else 600, random_state=0)
     X, X_new, y, y_new, group, group_new = train_test_split(
-        X, y, group, test_size=0.5, random_state=0
+        whole.data, whole.target, whole.groups, test_size=0.5, random_state=0
     )
     console.print(
         f"[bold]{len(X)} rows to train on, {len(X_new)} held out[/], two features, two classes; "
-        f"{len(GROUPS)} hidden sub-populations, each with a rule of its own.\n"
+        f"{len(whole.group_names)} hidden sub-populations, each with a rule of its own.\n"
         "The first run compiles, once and for all.\n"
     )
 
@@ -105,7 +86,7 @@ def main(path: str | os.PathLike[str] = "demo.png", quick: bool = False) -> None
         fitted[name] = model
 
     mixture, linear, _ = fitted.values()
-    report_components(console, mixture, X_new, group, group_new)
+    report_components(console, mixture, X_new, group, group_new, whole.group_names)
     console.print(results)
     console.print(
         "Every row chose its parameters by cross-validation in the training part; seconds include "
@@ -116,7 +97,12 @@ def main(path: str | os.PathLike[str] = "demo.png", quick: bool = False) -> None
 
 
 def report_components(
-    console: Console, model: GibbsInfiniteSVM, X_new: NDArray, group: NDArray, group_new: NDArray
+    console: Console,
+    model: GibbsInfiniteSVM,
+    X_new: NDArray,
+    group: NDArray,
+    group_new: NDArray,
+    names: list[str],
 ) -> None:
     """What was found, against the truth."""
     numbers, times = np.unique(model.trace_["n_components"], return_counts=True)
@@ -127,7 +113,7 @@ def report_components(
 
     overlaps = np.array([recovery(draw["z"], group) for draw in model.trace_])
     table = Table("sub-population", "rows", "overlap", "recovered", box=None)
-    for i, name in enumerate(GROUPS):
+    for i, name in enumerate(names):
         often = np.mean(overlaps[:, i] > 0.9)
         table.add_row(name, str(np.sum(group == i)), f"{overlaps[:, i].mean():.2f}", f"{often:.0%}")
     console.print(table)

@@ -17,10 +17,12 @@ from regbayes.datasets._protein_folds import fetch_protein_folds
 from regbayes.datasets._protein_sequences import fetch_kinase_domains, fetch_scope40
 from regbayes.datasets._remote import DatasetError, get_data_home
 from regbayes.datasets._scenes import fetch_scene15
+from regbayes.datasets._subpopulations import make_subpopulations
 from regbayes.datasets._switching_labels import make_switching_labels
 from regbayes.datasets._trajectories import fetch_character_trajectories, fetch_libras
 from regbayes.datasets._utkinect import fetch_utkinect
 from regbayes.datasets._views import fetch_bdgp, fetch_mfeat
+from regbayes.datasets._walks import load_walks
 
 __all__ = [
     "DatasetError",
@@ -47,5 +49,7 @@ __all__ = [
     "fetch_utkinect",
     "fetch_webkb4",
     "get_data_home",
+    "load_walks",
+    "make_subpopulations",
     "make_switching_labels",
 ]
