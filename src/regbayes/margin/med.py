@@ -129,10 +129,10 @@ def solve(
 
 def _worth_trying(n_samples: int, rank: int, n_classes: int) -> int:
     """How many sweeps cost a third of what :func:`_interior` would."""
-    n_weights = n_classes * rank
+    n_weights = (n_classes if n_classes > 2 else 1) * rank
     if n_weights > _MOST_DENSE:
         return np.iinfo(np.int64).max
-    interior = 15 * (n_weights**3 / 3 + 4 * n_classes * n_samples * rank**2)
+    interior = 15 * (n_weights**3 / 3 + 4 * n_samples * n_weights * rank)
     sweep = 32 * n_samples * n_weights  # a product with vectors is slower than one of matrices
     return 30 + int(interior / sweep / 3)
 
@@ -170,7 +170,7 @@ def _interior(
         curvatures = counts / (at.x / at.room + at.s / at.lam)
         system = _System(
             features, codes, counts, curvatures, pulled - at.weights,
-            cho_factor(_hessian(features, codes, curvatures), lower=True, overwrite_a=True),
+            _factor(features, codes, curvatures),
         )  # fmt: skip
         # How far one could go at once says how much of the way to aim at.
         straight = system.move(at, 0.0, 1.0)
@@ -227,13 +227,28 @@ class _System(NamedTuple):
         slack, product = slack - at.lam * at.s, product - at.room * at.x
         offset = at.u - at.x + at.s - product / at.room + slack / at.lam
         downhill = pull(self.curvatures * offset, self.codes).T @ self.features + self.short
-        weights = cho_solve(self.factor, downhill.ravel()).reshape(downhill.shape)
+        if len(downhill) == 2:  # classes are each other's mirror image
+            half = cho_solve(self.factor, downhill[1], check_finite=False)
+            weights = np.array([-half, half])
+        else:
+            weights = cho_solve(self.factor, downhill.ravel(), check_finite=False)
+            weights = weights.reshape(downhill.shape)
         u = self.features @ weights.T
         u -= np.take_along_axis(u, self.codes[:, None], axis=1)
         lam = self.curvatures * (u + offset)
         s = self.counts * (slack - at.s * lam) / at.lam
         x = self.counts * (product + at.x * lam) / at.room
         return _Point(lam, -lam, s, x, u, weights)
+
+
+def _factor(features: NDArray, codes: NDArray, curvatures: NDArray) -> tuple[NDArray, bool]:
+    """Of the Hessian; of two classes, for the weights of one, those of the other being minus them."""
+    if curvatures.shape[1] == 2:
+        matrix = (features * (2.0 * curvatures.sum(axis=1, keepdims=True))).T @ features
+        matrix[np.diag_indices_from(matrix)] += 1.0
+    else:
+        matrix = _hessian(features, codes, curvatures)
+    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
 
 def _hessian(features: NDArray, codes: NDArray, curvatures: NDArray) -> NDArray:
