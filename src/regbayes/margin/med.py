@@ -242,7 +242,7 @@ class _System(NamedTuple):
 
 
 def _factor(features: NDArray, codes: NDArray, curvatures: NDArray) -> tuple[NDArray, bool]:
-    """Of the Hessian; of two classes, for the weights of one, those of the other being minus them."""
+    """Of the Hessian; of two classes, for the weights of one, the other's being minus them."""
     if curvatures.shape[1] == 2:
         matrix = (features * (2.0 * curvatures.sum(axis=1, keepdims=True))).T @ features
         matrix[np.diag_indices_from(matrix)] += 1.0
