@@ -26,6 +26,7 @@ from regbayes.harmonium import (
 )
 
 N_SPLITS = 10
+N_SPLITS_OF_SIZES = 3  # thirty rows on three sets
 SIZES = (10, 20, 40, 60, 80)
 MARGIN = {"C": 100.0, "cost": 5.0, "input_dropout": 0.3}  # by splits with seeds 100 and on
 ALPHA = 20.0
@@ -55,18 +56,22 @@ def on(view: str | None, make, seed):
 
 
 def rows(views: list[str], quick: bool) -> list[Row]:
+    """SVMs, and the infinite models on each view and on both."""
     lines = [Row("linear SVM, both", lambda seed: views_svm())]
     for view in views:
         lines.append(
             Row(f"linear SVM, {view}", lambda s, v=view: OnView(tuned_svm(StandardScaler()), v))
         )
-    for units in ("binary", "real"):
-        for size in (None, *(SIZES[:1] if quick else SIZES)):
-            for name, make in makers(size, units, quick).items():
-                for view in (None, *views):
-                    where = "both" if view is None else view
-                    lines.append(Row(f"{name}, {units}, {where}", partial(on, view, make)))
-    return lines
+    return lines + of_size(None, ("binary", "real"), views, quick)
+
+
+def of_size(size: int | None, kinds: tuple[str, ...], views: list[str], quick: bool) -> list[Row]:
+    return [
+        Row(f"{name}, {units}, {'both' if view is None else view}", partial(on, view, make))
+        for units in kinds
+        for name, make in makers(size, units, quick).items()
+        for view in (None, *views)
+    ]
 
 
 def draw(axes, cells, views):
@@ -93,9 +98,20 @@ def run(options: Options) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(len(TASKS), 2, figsize=(9, 11), layout="constrained")
+    sizes = SIZES[:1] if options.quick else SIZES
     for line, (name, task) in zip(axes, TASKS.items()):
         X, y, splits = load_task(task, options.quick, N_SPLITS)
         views = list(X)
+        finite = run_table(
+            f"002 Figures 3-4, sizes: {task.title}",
+            [row for size in sizes for row in of_size(size, ("binary",), views, options.quick)],
+            X,
+            y,
+            splits[:N_SPLITS_OF_SIZES],
+            SCORES,
+            options=replace(options, name=f"002_figures3_4_{name}_sizes"),
+            notes=f"{task.note} The first {N_SPLITS_OF_SIZES} splits of the infinite models.",
+        )
         cells = run_table(
             f"002 Figures 3-4: {task.title}",
             rows(views, options.quick),
@@ -117,7 +133,7 @@ def run(options: Options) -> None:
             if len(splits) > 1
             else (),
         )
-        draw(line, cells, views)
+        draw(line, [*cells, *finite], views)
         line[0].set_title(task.title)
     options.results.mkdir(exist_ok=True, parents=True)
     figure.savefig(options.results / f"{options.page}.png", dpi=120)

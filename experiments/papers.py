@@ -398,6 +398,10 @@ PAPERS = (
                         ("embryos", "BDGP embryos, two views"),
                         ("numerals", "mfeat numerals, two views"),
                     )
+                )
+                + tuple(
+                    Result(f"002_figures3_4_{page}_sizes", f"{page}, finite models by size")
+                    for page in ("scenes", "embryos", "numerals")
                 ),
             ),
             Table(
@@ -448,6 +452,10 @@ OWN = (
     Result("000_pooling_by_subject", "pooling of classifiers, by subject"),
     Result("000_beam", "what helps the chains of M2iHMM-1"),
     Result("000_beam_states", "width of the beam"),
+    *(
+        Result(f"002_choices_{page}", f"what iMMH asks for, inside the training part: {page}")
+        for page in ("news", "scenes", "embryos", "numerals")
+    ),
     Result("000_scaling", "an infinite HMM on a cluster: measured on two workers, predicted on"),
 )
 
