@@ -288,10 +288,14 @@ def _fit_model(model: Any, train: Any) -> None:
 
 
 def sizes(estimator: Any) -> dict[str, int]:
-    """How many components, states, topics or features a fit found."""
-    names = ("n_components_", "n_states_", "n_topics_", "n_features_")
-    found = {name.strip("_"): getattr(estimator, name, None) for name in names}
-    return {name: int(value) for name, value in found.items() if value is not None}
+    """How many components, states, topics or features a fit found, unless it was told."""
+    names = ("n_components", "n_states", "n_topics", "n_features")
+    found = {name: getattr(estimator, f"{name}_", None) for name in names}
+    return {
+        name: int(value)
+        for name, value in found.items()
+        if value is not None and getattr(estimator, name, None) != value
+    }
 
 
 def compare(model: Any, train: Any, new: Any, seed: int) -> dict[str, Any]:
