@@ -1,0 +1,69 @@
+"""Where learning with a margin has something to do: rounds of MSS, and losses it did not train on.
+
+On the training part of the first half of each set of Table 2, with the models of its score rows.
+Rounds are those that a class's problem kept; a loss is the margin loss of samples that neither the
+tilts nor the classifier saw, before the first round and at the round that was kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+
+import numpy as np
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from experiments import environment, markdown
+from experiments.harness import Options
+from regbayes.datasets._remote import write_atomically
+from regbayes.scores import MarginClassifier, MaxMarginScore, SufficientStatisticsScore
+
+table2 = importlib.import_module("experiments.001_table2")
+TITLES = [
+    "set", "classes", "training sequences", "SS is right about its own", "problems that learn",
+    "rounds, median of those", "unseen loss before", "after", "fit s",
+]  # fmt: skip
+
+
+def line(task, quick: bool) -> list[str]:
+    X, y = task.load()
+    y = np.asarray(y)
+    if quick:
+        some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
+        X, y = [X[i] for i in some], y[some]
+    half = StratifiedShuffleSplit(1, train_size=0.5, test_size=0.5, random_state=0)
+    train = next(half.split(np.zeros(len(y)), y))[0]
+    X, y = [X[i] for i in train], y[train]
+    plain = SufficientStatisticsScore(table2.base_model(task, 0)).fit_transform(X, y)
+    own = MarginClassifier(C=10.0).fit(plain, y).score(plain, y)
+    begun = time.perf_counter()
+    found = MaxMarginScore(table2.base_model(task, 0), random_state=0).fit(X, y)
+    seconds = time.perf_counter() - begun
+    rounds = np.array(found.n_rounds_)
+    losses = [checks[:, 1] for checks in found.unseen_losses_]
+    learn = rounds > 0
+    return [
+        task.title,
+        str(len(np.unique(y))),
+        str(len(y)),
+        f"{own:.1%}",
+        f"{learn.sum()} of {len(rounds)}",
+        f"{np.median(rounds[learn]):.0f}" if learn.any() else "",
+        f"{sum(loss[0] for loss in losses):.4g}",
+        f"{sum(loss.min() for loss in losses):.4g}",
+        f"{seconds:.3g}",
+    ]
+
+
+def run(options: Options) -> None:
+    tasks = list(table2.TASKS.values())
+    lines = [line(task, options.quick) for task in (tasks[:2] if options.quick else tasks)]
+    page = [
+        "# 001 Where a margin has something to learn",
+        (__doc__ or "").partition("\n\n")[2].strip(),
+        markdown.table(TITLES, lines),
+        environment.as_markdown(environment.describe(options.command)),
+    ]
+    options.results.mkdir(exist_ok=True, parents=True)
+    write_atomically(options.results / f"{options.page}.md", "\n\n".join(page) + "\n")
+    print(f"{options.page}.md written")
