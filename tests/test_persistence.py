@@ -31,7 +31,13 @@ from sklearn.svm import LinearSVC
 
 import regbayes
 from regbayes import _files, persistence
-from regbayes.data import SequenceFeatures, SequenceQuantizer, StepTransformer, TableModel
+from regbayes.data import (
+    SequenceFeatures,
+    SequenceQuantizer,
+    SequenceWords,
+    StepTransformer,
+    TableModel,
+)
 from regbayes.harmonium import (
     DiscriminativeRBM,
     Harmonium,
@@ -159,6 +165,7 @@ EXAMPLES = {
         (MaxMarginTopics("auto", max_topics=5, **few), SEQUENCES["MaxMarginTopics"]),
     ],
     SequenceQuantizer: [(SequenceQuantizer(3, random_state=0), (STEPS,))],
+    SequenceWords: [(SequenceWords(2), (WORDS,))],
     SequenceFeatures: [(SequenceFeatures(use="both", scale=True), (STEPS,))],
     StepTransformer: [(StepTransformer(PCA(1)), (STEPS,))],
     TableModel: [

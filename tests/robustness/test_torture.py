@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.preprocessing import MaxAbsScaler
 
 from regbayes import _files
-from regbayes.data import SequenceFeatures, SequenceQuantizer, StepTransformer
+from regbayes.data import SequenceFeatures, SequenceQuantizer, SequenceWords, StepTransformer
 from regbayes.harmonium import (
     DiscriminativeRBM,
     Harmonium,
@@ -157,6 +157,7 @@ KINDS = {
             "MaxMarginScoreClassifier": MaxMarginScoreClassifier(
                 clone(symbols).set_params(unknown="missing"), **chosen
             ),
+            "SequenceWords": SequenceWords(2),
         },
         ("one symbol",),
     ),

@@ -23,6 +23,7 @@ from regbayes.data._views import (
     check_class_labels,
     check_numbers,
 )
+from regbayes.data._words import SequenceWords
 
 __all__ = [
     "VIEW_BOUND",
@@ -34,6 +35,7 @@ __all__ = [
     "SequenceMixin",
     "SequenceQuantizer",
     "SequenceTags",
+    "SequenceWords",
     "Sequences",
     "StepTransformer",
     "TableModel",
