@@ -103,26 +103,30 @@ def solve(
     if start is not None:
         np.clip(start, 0.0, C * (1 - 1e-12), out=multipliers)
     gram = features @ features.T if n_features > n_samples else np.empty((0, 0))
-    state = pull(multipliers, codes).T @ (gram if len(gram) else features)
+    squares = np.einsum("sm,sm->s", features, features)
+
+    def sweep(tol: float, most: int) -> int:
+        state = pull(multipliers, codes).T @ (gram if len(gram) else features)
+        return ascend(
+            np.random.default_rng(0),  # of the order of visits, not of the result
+            features,
+            gram,
+            np.ascontiguousarray(state),
+            codes,
+            float(C),
+            float(margin),
+            squares,
+            multipliers,
+            tol,
+            most,
+        )
+
     most = min(max_iter, _worth_trying(n_samples, min(n_samples, n_features), n_classes))
-    n_sweeps = ascend(
-        np.random.default_rng(0),  # of the order of visits, not of the result
-        features,
-        gram,
-        np.ascontiguousarray(state),
-        codes,
-        float(C),
-        float(margin),
-        np.einsum("sm,sm->s", features, features),
-        multipliers,
-        tol,
-        most,
-    )
-    weights = pull(multipliers, codes).T @ features
-    if n_sweeps == most and most < max_iter:
+    if sweep(tol, most) == most and most < max_iter:
         inside = _interior(features, codes, n_classes, float(C), float(margin), tol)
-        weights = pull(inside, codes).T @ features
-        multipliers = margin_terms(features @ weights.T, codes, C, margin)[1]  # with zeros
+        multipliers[:] = np.where(inside > 1e-8 * C, inside, 0.0)
+        sweep(2 * tol, most)  # what the zeros changed, if anything
+    weights = pull(multipliers, codes).T @ features
     losses = margin_terms(features @ weights.T, codes, C, margin)[0]
     return Discriminant(weights, multipliers, _half_square(weights) + float(losses.sum()))
 
