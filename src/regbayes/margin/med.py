@@ -123,9 +123,9 @@ def solve(
 
     most = min(max_iter, _worth_trying(n_samples, min(n_samples, n_features), n_classes))
     if sweep(tol, most) == most and most < max_iter:
-        inside = _interior(features, codes, n_classes, float(C), float(margin), tol)
+        inside = _interior(features, codes, n_classes, float(C), float(margin), 0.5 * tol)
         multipliers[:] = np.where(inside > 1e-8 * C, inside, 0.0)
-        sweep(2 * tol, most)  # what the zeros changed, if anything
+        sweep(tol, most)  # what the zeros changed, if anything
     weights = pull(multipliers, codes).T @ features
     losses = margin_terms(features @ weights.T, codes, C, margin)[0]
     return Discriminant(weights, multipliers, _half_square(weights) + float(losses.sum()))
