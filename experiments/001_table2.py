@@ -86,7 +86,8 @@ TASKS = {
         lambda: datasets.fetch_kinase_domains(return_X_y=True), 10, "protein", (1,),
         learn="never",
         note="Orthologues of one protein are in both halves: easy for every row. The best "
-        "pipeline does not try a margin here, which would take ten minutes.",
+        "pipeline does not try a margin here, which would take ten minutes. It was given words "
+        "after a first look at two of these halves, and tried on two with other seeds.",
     ),
     "scope40": Task(
         "SCOPe classes, 2,000 domains, a stand-in",
@@ -97,7 +98,8 @@ TASKS = {
         "character trajectories, the labelled half",
         lambda: datasets.fetch_character_trajectories(return_X_y=True), 5,
         quantizer={"use": "positions"}, segments=(1, 4, 8), learn="never",
-        note="The best pipeline does not try a margin here.",
+        note="The best pipeline does not try a margin here. It was given segments after a first "
+        "look at the first of these halves.",
     ),
 }  # fmt: skip
 

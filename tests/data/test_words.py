@@ -49,7 +49,7 @@ def test_layouts_come_back():
     words = SequenceWords(2).fit(stacked, lengths=[3, 2])
     assert words.transform(stacked, lengths=[3, 2]).tolist() == ["a", "ab", "bc", "a", "ab"]
     frame = pd.DataFrame({"sequence_id": [1, 2, 1], "letter": ["a", "a", "b"]})
-    assert len(SequenceWords(2).fit(frame).transform(frame)) in (2, 3)
+    assert SequenceWords(2).fit(frame).transform(frame).tolist() == ["a", "a", "ab"]
 
 
 @pytest.mark.parametrize("bad", [{"length": 0}, {"min_count": 0}, {"length": 1.5}])

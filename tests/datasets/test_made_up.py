@@ -67,7 +67,7 @@ def test_walks_can_be_told_by_their_neighbours():
     assert 0.5 < accuracy < 0.9
 
 
-def test_the_file_is_a_table(tmp_path):
+def test_the_file_is_a_table():
     import regbayes.datasets as datasets
 
     file = next(p for p in datasets.__path__) + "/tables/walks.csv"

@@ -218,7 +218,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", ["pooled"])
 def test_sweep_leaves_the_joint_invariant(name):
-    scores = z_scores(SETTINGS[name], 100_000, 3_000, seed=1)
+    scores = z_scores(SETTINGS[name], 200_000, 6_000, seed=1)
     assert len(scores) >= 20
     assert abs(worst(scores)[1]) < 4, worst(scores)
 
