@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from regbayes.margin import med
 
@@ -335,3 +336,11 @@ def test_sweeps_and_interior_points_agree(monkeypatch):
     swept = med.solve(features, codes, 3, 5.0, tol=1e-9, max_iter=100_000)
     inside = med._interior(features, codes, 3, 5.0, 1.0, 1e-9)
     np.testing.assert_allclose(med.pull(inside, codes).T @ features, swept.weights, atol=1e-4)
+
+
+def test_a_problem_that_is_left_unsolved_is_said_to_be(recwarn):
+    features, codes = blobs(60, 5, 3)
+    med.solve(features, codes, 3, C=10.0)
+    assert not [w for w in recwarn if w.category is ConvergenceWarning]
+    with pytest.warns(ConvergenceWarning, match="not solved to 1e-06 of its loss after 1 sweeps"):
+        med.solve(features, codes, 3, C=10.0, max_iter=1)

@@ -12,11 +12,13 @@ with the multipliers of the above for features sqrt(2) phi_s.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
 
 from regbayes.kernels.med import ascend
 
@@ -122,7 +124,15 @@ def solve(
         )
 
     most = min(max_iter, _worth_trying(n_samples, min(n_samples, n_features), n_classes))
-    if sweep(tol, most) == most and most < max_iter:
+    open_gap = sweep(tol, most) == most
+    if open_gap and most == max_iter:
+        warnings.warn(
+            f"The margin problem is not solved to {tol:g} of its loss after {max_iter} sweeps; "
+            "ask for less: a smaller C, or fewer features.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    elif open_gap:
         inside = _interior(features, codes, n_classes, float(C), float(margin), 0.5 * tol)
         multipliers[:] = np.where(inside > 1e-8 * C, inside, 0.0)
         sweep(tol, most)  # what the zeros changed, if anything
