@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 
@@ -114,32 +115,21 @@ def _smooth_all(
     counts, terms = np.zeros(shape), np.zeros(shape if entropies else (n_sequences, 0, 0, 0))
     if tilts is None:
         tilts = np.zeros((0, n_states)), np.zeros((0, 1, n_states, n_states))
-    first_tilts, move_tilts = tilts
     with np.errstate(divide="ignore"):
-        log_start, log_transitions = np.log(start), np.log(transitions)
-
+        logs = np.log(start), np.log(transitions)
+    chain = _Chain(start, transitions, *logs, *tilts)
+    if rows is None:
+        seen = _Seen(log_likelihoods, np.zeros(0, np.int64), starts, np.zeros((0, 0)), np.zeros(0))
+    else:
+        table, units = np.empty(log_likelihoods.shape), np.empty(len(log_likelihoods))
+        scale_likelihoods(log_likelihoods, table, units)
+        seen = _Seen(log_likelihoods, rows, starts, table, units)
+    found = _Found(marginals, log_probabilities, counts, terms)
     members, edges = group(starts, transitions)
     in_order = bool((np.diff(members) > 0).all())  # then the rest can be done while caches are warm
 
     def work(low, high):
-        _smooth(
-            start,
-            transitions,
-            log_start,
-            log_transitions,
-            first_tilts,
-            move_tilts,
-            log_likelihoods,
-            np.zeros(0, np.int64) if rows is None else rows,
-            starts,
-            members,
-            edges[low : high + 1],
-            causal,
-            marginals,
-            log_probabilities,
-            counts,
-            terms,
-        )
+        _smooth(chain, seen, members, edges[low : high + 1], causal, found)
         if then is not None and in_order:
             then(edges[low], edges[high], marginals)
 
@@ -147,7 +137,7 @@ def _smooth_all(
     in_threads(work, np.concatenate([[0], np.cumsum(sizes)])[edges], n_threads)
     if then is not None and not in_order:
         in_threads(lambda low, high: then(low, high, marginals), starts, n_threads)
-    return marginals, log_probabilities, counts, terms
+    return found
 
 
 @kernel
@@ -174,8 +164,11 @@ def _exp(value):
 
 
 @kernel
-def _tilted(log_start, log_transitions, first, moves, start, matrices):
+def _tilted(chain, s, room):
     """The chain times exp(tilt), rows summing to one at most; returns the units' logarithms."""
+    log_start, log_transitions = chain.log_start, chain.log_transitions
+    first, moves = chain.first_tilts[s], chain.move_tilts[s]
+    start, matrices = room.first, room.matrices
     n_states = log_start.shape[0]
     high = (log_start + first).max()
     total = 0.0
@@ -198,124 +191,192 @@ def _tilted(log_start, log_transitions, first, moves, start, matrices):
     return high + math.log(total), best + math.log(most)
 
 
+class _Chain(NamedTuple):
+    """What all sequences have in common, and their tilts, if any."""
+
+    start: np.ndarray
+    transitions: np.ndarray
+    log_start: np.ndarray
+    log_transitions: np.ndarray
+    first_tilts: np.ndarray
+    move_tilts: np.ndarray
+
+
+class _Seen(NamedTuple):
+    """The likelihoods of all steps, or of the rows that steps share."""
+
+    log_likelihoods: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
+    table: np.ndarray  # shared rows, scaled, and the logarithms of their units
+    units: np.ndarray
+
+
+class _Found(NamedTuple):
+    """Where results go."""
+
+    marginals: np.ndarray
+    log_probabilities: np.ndarray
+    counts: np.ndarray
+    entropies: np.ndarray
+
+
+class _Room(NamedTuple):
+    """Arrays that one sequence after the other is worked on in."""
+
+    likelihoods: np.ndarray
+    shifts: np.ndarray
+    totals: np.ndarray
+    first: np.ndarray
+    matrices: np.ndarray
+    transposed: np.ndarray
+
+
+class _Lanes(NamedTuple):
+    """The same for sequences side by side; `own` is empty unless each has a tilt of its own."""
+
+    likelihoods: np.ndarray
+    marginals: np.ndarray
+    totals: np.ndarray
+    first: np.ndarray
+    own: np.ndarray
+    counts: np.ndarray
+    entropies: np.ndarray
+    safe: np.ndarray
+
+
 @kernel
-def _smooth(
-    start, transitions, log_start, log_transitions, first_tilts, move_tilts, log_likelihoods,
-    rows, starts, members, edges, causal, marginals, log_probabilities, counts, entropies,
-):  # fmt: skip
-    n_states, n_lanes = start.shape[0], 0
-    tilted = first_tilts.shape[0] > 0
+def _smooth(chain, seen, members, edges, causal, found):
+    n_states, n_lanes = chain.start.shape[0], 0
     longest, longest_lane = 0, 0
     for g in range(edges.shape[0] - 1):
         s = members[edges[g]]
-        longest = max(longest, starts[s + 1] - starts[s])
+        n_steps = seen.starts[s + 1] - seen.starts[s]
+        longest = max(longest, n_steps)
         if edges[g + 1] - edges[g] > 1:
-            longest_lane, n_lanes = max(longest_lane, starts[s + 1] - starts[s]), LANES
-    room = np.empty((longest, n_states))
-    shifts, totals = np.empty(longest), np.empty(longest)
-    shared = rows.shape[0] > 0
-    table, units = np.empty_like(log_likelihoods), np.empty(len(log_likelihoods))
-    if shared:
-        scale_likelihoods(log_likelihoods, table, units)
-    first = start.copy()
-    matrices = np.empty((move_tilts.shape[1], n_states, n_states))
-    transposed = np.empty_like(matrices)
+            longest_lane, n_lanes = max(longest_lane, n_steps), LANES
+    matrices = np.empty((chain.move_tilts.shape[1], n_states, n_states))
+    room = _Room(
+        np.empty((longest, n_states)), np.empty(longest), np.empty(longest),
+        chain.start.copy(), matrices, np.empty_like(matrices),
+    )  # fmt: skip
+    tilted = chain.first_tilts.shape[0] > 0
     if not tilted:
-        matrices[0] = transitions
-        transposed[0] = transitions.T
-    n_segments, n_terms = counts.shape[1], entropies.shape[1]
-    lane_first = np.empty((n_states, n_lanes))
+        room.matrices[0] = chain.transitions
+        room.transposed[0] = chain.transitions.T
+    n_segments, n_terms = found.counts.shape[1], found.entropies.shape[1]
     n_own = n_lanes if tilted else 0
-    lane_matrices = np.empty((*matrices.shape, n_own))
-    lane_room = np.empty((longest_lane, n_states, n_lanes))
-    lane_marginals, lane_totals = np.empty_like(lane_room), np.empty((longest_lane, n_lanes))
-    lane_counts = np.empty((n_segments, n_states, n_states, n_lanes))
-    lane_terms = np.empty((n_terms, n_states, n_states, n_lanes))
-    safe = np.zeros(LANES, dtype=np.bool_)
+    lanes = _Lanes(
+        np.empty((longest_lane, n_states, n_lanes)),
+        np.empty((longest_lane, n_states, n_lanes)),
+        np.empty((longest_lane, n_lanes)),
+        np.empty((n_states, n_lanes)),
+        np.empty((*matrices.shape, n_own)),
+        np.empty((n_segments, n_states, n_states, n_lanes)),
+        np.empty((n_terms, n_states, n_states, n_lanes)),
+        np.zeros(LANES, dtype=np.bool_),
+    )
     for g in range(edges.shape[0] - 1):
         together = members[edges[g] : edges[g + 1]]
-        n_steps = starts[together[0] + 1] - starts[together[0]]
-        likelihoods = room[:n_steps]
         side_by_side = together.shape[0] > 1
-        for lane in range(LANES if side_by_side else 0):
-            s = together[min(lane, together.shape[0] - 1)]  # lanes left over repeat the last one
-            if lane < together.shape[0]:
-                _scaled(log_likelihoods, rows, table, units, starts[s], likelihoods, shifts)
-                log_probabilities[s] = shifts[:n_steps].sum()
-            lane_room[:n_steps, :, lane] = likelihoods
-            if tilted:
-                first_unit, unit = _tilted(
-                    log_start, log_transitions, first_tilts[s], move_tilts[s], first, matrices
-                )
-                lane_matrices[:, :, :, lane] = matrices
-                if lane < together.shape[0]:
-                    log_probabilities[s] += first_unit + (n_steps - 1) * unit
-            lane_first[:, lane] = first
         if side_by_side:
-            filter_lanes(
-                lane_first, matrices, lane_matrices, lane_room[:n_steps], lane_marginals,
-                lane_totals, safe,
-            )  # fmt: skip
-            if not causal:
-                lane_counts[:] = 0.0
-                lane_terms[:] = 0.0
-                smooth_lanes(
-                    matrices, transposed, lane_matrices, lane_room, lane_totals,
-                    lane_marginals[:n_steps], lane_counts, lane_terms,
-                )  # fmt: skip
+            _smooth_together(chain, seen, together, causal, room, lanes, found)
         for lane in range(together.shape[0]):
-            s = together[lane]
-            low, high = starts[s], starts[s + 1]
-            out = marginals[low:high]
-            if side_by_side and safe[lane]:
-                log_probabilities[s] += _log_product(lane_totals[:n_steps, lane])
-                out[:] = lane_marginals[:n_steps, :, lane]
-                if not causal:
-                    counts[s] = lane_counts[:, :, :, lane]
-                    if n_terms > 0:
-                        entropies[s] = lane_terms[:, :, :, lane]
-                continue
-            first_unit, unit = 0.0, 0.0
-            if tilted:
-                first_unit, unit = _tilted(
-                    log_start, log_transitions, first_tilts[s], move_tilts[s], first, matrices
-                )
-                for m in range(matrices.shape[0]):
-                    transposed[m] = matrices[m].T
-            _scaled(log_likelihoods, rows, table, units, low, likelihoods, shifts)
-            if filter_scaled(first, matrices, likelihoods, out, totals):
-                log_probabilities[s] = first_unit + (n_steps - 1) * unit + shifts[:n_steps].sum()
-                log_probabilities[s] += _log_product(totals[:n_steps])
-                if not causal:
-                    smooth_scaled(
-                        matrices, transposed, likelihoods, totals, out, counts[s], entropies[s]
-                    )
-                continue
-            given = log_likelihoods[rows[low:high]] if shared else log_likelihoods[low:high]
-            log_first, logs = log_start, log_transitions.reshape((1, n_states, n_states))
-            if tilted:
-                log_first, logs = log_start + first_tilts[s], log_transitions + move_tilts[s]
-            log_probabilities[s] = filter_all_log(log_first, logs, given, out)
-            if log_probabilities[s] == -np.inf:
-                out[:] = 0.0
-            elif causal:
-                for t in range(n_steps):
-                    to_shares(out[t])
-            else:
-                smooth_log(logs, given, out, counts[s], entropies[s])
+            if not (side_by_side and lanes.safe[lane]):
+                _smooth_alone(chain, seen, together[lane], causal, room, found)
 
 
 @kernel
-def _scaled(log_likelihoods, rows, table, units, low, likelihoods, shifts):
-    """Likelihoods of the sequence that starts at `low` and the logarithms of their units."""
-    n_steps = likelihoods.shape[0]
-    if rows.shape[0] == 0:
-        scale_likelihoods(log_likelihoods[low : low + n_steps], likelihoods, shifts)
+def _smooth_together(chain, seen, together, causal, room, lanes, found):
+    """Sequences of equal length, as far as the fast recursions hold: `lanes.safe` says for whom."""
+    n_steps = seen.starts[together[0] + 1] - seen.starts[together[0]]
+    likelihoods, logs = room.likelihoods[:n_steps], found.log_probabilities
+    for lane in range(LANES):
+        s = together[min(lane, together.shape[0] - 1)]  # lanes left over repeat the last one
+        if lane < together.shape[0]:
+            _scaled(seen, s, likelihoods, room.shifts)
+            logs[s] = room.shifts[:n_steps].sum()
+        lanes.likelihoods[:n_steps, :, lane] = likelihoods
+        if lanes.own.shape[3] > 0:
+            first_unit, unit = _tilted(chain, s, room)
+            lanes.own[:, :, :, lane] = room.matrices
+            if lane < together.shape[0]:
+                logs[s] += first_unit + (n_steps - 1) * unit
+        lanes.first[:, lane] = room.first
+    filter_lanes(
+        lanes.first, room.matrices, lanes.own, lanes.likelihoods[:n_steps], lanes.marginals,
+        lanes.totals, lanes.safe,
+    )  # fmt: skip
+    if not causal:
+        lanes.counts[:] = 0.0
+        lanes.entropies[:] = 0.0
+        smooth_lanes(
+            room.matrices, room.transposed, lanes.own, lanes.likelihoods, lanes.totals,
+            lanes.marginals[:n_steps], lanes.counts, lanes.entropies,
+        )  # fmt: skip
+    for lane in range(together.shape[0]):
+        s = together[lane]
+        if lanes.safe[lane]:
+            logs[s] += _log_product(lanes.totals[:n_steps, lane])
+            out = found.marginals[seen.starts[s] : seen.starts[s + 1]]
+            out[:] = lanes.marginals[:n_steps, :, lane]
+            if not causal:
+                found.counts[s] = lanes.counts[:, :, :, lane]
+                if found.entropies.shape[1] > 0:
+                    found.entropies[s] = lanes.entropies[:, :, :, lane]
+
+
+@kernel
+def _smooth_alone(chain, seen, s, causal, room, found):
+    """Sequence `s`, by the fast recursions or, where they would lose something, by logarithms."""
+    low, high = seen.starts[s], seen.starts[s + 1]
+    n_steps, n_states, tilted = high - low, chain.start.shape[0], chain.first_tilts.shape[0] > 0
+    out, counts, entropies = found.marginals[low:high], found.counts[s], found.entropies[s]
+    likelihoods = room.likelihoods[:n_steps]
+    first_unit, unit = 0.0, 0.0
+    if tilted:
+        first_unit, unit = _tilted(chain, s, room)
+        for m in range(room.matrices.shape[0]):
+            room.transposed[m] = room.matrices[m].T
+    _scaled(seen, s, likelihoods, room.shifts)
+    if filter_scaled(room.first, room.matrices, likelihoods, out, room.totals):
+        total = first_unit + (n_steps - 1) * unit + room.shifts[:n_steps].sum()
+        found.log_probabilities[s] = total + _log_product(room.totals[:n_steps])
+        if not causal:
+            smooth_scaled(
+                room.matrices, room.transposed, likelihoods, room.totals, out, counts, entropies
+            )
+        return
+    given = seen.log_likelihoods[low:high]
+    if seen.rows.shape[0] > 0:
+        given = seen.log_likelihoods[seen.rows[low:high]]
+    log_first = chain.log_start
+    logs = chain.log_transitions.reshape((1, n_states, n_states))
+    if tilted:
+        log_first = chain.log_start + chain.first_tilts[s]
+        logs = chain.log_transitions + chain.move_tilts[s]
+    found.log_probabilities[s] = filter_all_log(log_first, logs, given, out)
+    if found.log_probabilities[s] == -np.inf:
+        out[:] = 0.0
+    elif causal:
+        for t in range(n_steps):
+            to_shares(out[t])
+    else:
+        smooth_log(logs, given, out, counts, entropies)
+
+
+@kernel
+def _scaled(seen, s, likelihoods, shifts):
+    """Likelihoods of sequence `s` and the logarithms of their units."""
+    low, n_steps = seen.starts[s], likelihoods.shape[0]
+    if seen.rows.shape[0] == 0:
+        scale_likelihoods(seen.log_likelihoods[low : low + n_steps], likelihoods, shifts)
         return
     for t in range(n_steps):
-        shifts[t] = units[rows[low + t]]
+        row = seen.rows[low + t]
+        shifts[t] = seen.units[row]
         for k in range(likelihoods.shape[1]):
-            likelihoods[t, k] = table[rows[low + t], k]
+            likelihoods[t, k] = seen.table[row, k]
 
 
 @kernel
