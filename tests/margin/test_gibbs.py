@@ -109,3 +109,10 @@ def test_check_scale_reads_a_number_or_a_pair():
     for wrong in [0.0, -1.0, math.nan, (1.0,), "wide"]:
         with pytest.raises(ValueError, match="nu must be"):
             check_scale(wrong, "nu")
+
+
+def test_more_inputs_than_there_is_time_for_are_refused():
+    with pytest.raises(ValueError, match=r"10001 inputs.*\nTo mend it: .*merge rare symbols"):
+        GibbsClassifier(2, 10_001)
+    GibbsClassifier(2, 2000)
+    GibbsClassifier(2, 10_001, softmax=True)  # no matrices

@@ -20,6 +20,8 @@ from regbayes.kernels.margin import draw_shared_weights
 from regbayes.kernels.random import draw_gamma
 from regbayes.priors import GammaPrior, as_concentration_prior
 
+MOST_INPUTS = 2000  # a draw of weights takes seconds then
+
 
 @dataclass(frozen=True)
 class GibbsClassifier:
@@ -59,6 +61,14 @@ class GibbsClassifier:
     nu: float | tuple[float, float] = 1.0
     shared_nu: float | tuple[float, float] | None = None
     softmax: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.softmax and self.n_inputs > MOST_INPUTS:
+            raise ValueError(
+                f"The margin would see {self.n_inputs} inputs, and draws weights by matrices of so "
+                f"many rows and columns; there is time for {MOST_INPUTS}.\nTo mend it: choose or "
+                "project columns (SelectKBest, PCA), merge rare symbols, or ask for fewer topics."
+            )
 
     def term(self, nu: float, shared_weights: NDArray, shared_nu: float) -> LabelTerm:
         """The label term at these values, for the kernels."""
