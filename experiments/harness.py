@@ -95,6 +95,7 @@ class Cell:
     fit_seconds: float
     predict_seconds: float
     best_params: dict[str, str] = field(default_factory=dict)
+    size: float | None = None  # of a model that finds it
     # A resumed table may mix these, so every cell remembers its own.
     n_jobs: int = 1
     commit: str = ""
@@ -234,14 +235,20 @@ def as_table(cells: Sequence[Cell]) -> str:
     """
     metrics = list(cells[0].scores)
     searched = any(cell.best_params for cell in cells)
-    titles = ["", *metrics, "fit s", "predict s"] + ["most often chosen"] * searched
+    sized = any(cell.size is not None for cell in cells)
+    titles = ["", *metrics, "fit s", "predict s"]
+    titles += ["size found"] * sized + ["most often chosen"] * searched
     lines = []
     for name in dict.fromkeys(cell.row for cell in cells):
         mine = [cell for cell in cells if cell.row == name]
         scores = [_mean_and_std([100 * cell.scores[metric] for cell in mine]) for metric in metrics]
         fit = f"{np.mean([cell.fit_seconds for cell in mine]):.3g}"
         predict = f"{np.mean([cell.predict_seconds for cell in mine]):.3g}"
-        lines.append([name, *scores, fit, predict] + [_most_chosen(mine)] * searched)
+        found = [cell.size for cell in mine if cell.size is not None]
+        size = f"{np.mean(found):.4g}" if found else ""
+        lines.append(
+            [name, *scores, fit, predict] + [size] * sized + [_most_chosen(mine)] * searched
+        )
     return markdown.table(titles, lines)
 
 
@@ -372,11 +379,19 @@ def _fill(
         fit_seconds=fitted - start,
         predict_seconds=end - fitted,
         best_params={k: str(v) for k, v in getattr(estimator, "best_params_", {}).items()},
+        size=size_found(estimator),
         n_jobs=task.n_jobs,
         commit=task.commit,
     )
     write_atomically(task.file, json.dumps(asdict(cell)))
     return task.file, cell
+
+
+def size_found(estimator: Any) -> float | None:
+    """Features in use, of a harmonium with as many as it likes; nothing for other estimators."""
+    if not hasattr(estimator, "max_features") or not hasattr(estimator, "n_features_"):
+        return None
+    return float(estimator.n_features_)
 
 
 def _read(task: _Task) -> Cell:

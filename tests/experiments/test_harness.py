@@ -28,7 +28,9 @@ from experiments.harness import (
     evaluate,
     paired_differences,
     run_table,
+    size_found,
 )
+from regbayes.harmonium import InfiniteHarmonium
 
 X, y = load_iris(return_X_y=True)
 X = X[:, :2]  # hard enough that rows differ
@@ -253,6 +255,22 @@ def test_quick_results_are_kept_apart(tmp_path):
 
 def test_one_split_has_no_deviation():
     assert "±" not in as_table([Cell("a", 0, {"accuracy": 0.5}, 1.0, 1.0)])
+
+
+def test_a_model_that_finds_its_size_says_so():
+    alone = Cell("given", 0, {"accuracy": 0.5}, 1.0, 1.0)
+    found = [
+        Cell("found", i, {"accuracy": 0.5}, 1.0, 1.0, size=size)
+        for i, size in enumerate((7.0, 8.0))
+    ]
+    assert "size" not in as_table([alone])
+    titles, _, first, second = as_table([alone, *found]).splitlines()
+    assert titles.endswith("| size found |")
+    assert first.endswith("|  |")
+    assert second.endswith("| 7.5 |")
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    assert size_found(InfiniteHarmonium(5, max_iter=2, random_state=0).fit(X)) <= 5
+    assert size_found(DecisionTreeClassifier(max_features=2)) is None
 
 
 def test_cells_of_another_commit_are_named(options):

@@ -152,7 +152,7 @@ def test_a_class_with_one_sequence_trains():
     model = MaxMarginScoreClassifier(CategoricalHMM(2, random_state=0), (1, 2)).fit(X, y)
     assert set(model.predict(X)) <= {"odd", "up", "down"}
     assert model.chosen_["segments"] == 1
-    assert np.isnan(model.chosen_["accuracy"])
+    assert model.chosen_["accuracy"] is None
 
 
 def test_symbols_unseen_in_training():

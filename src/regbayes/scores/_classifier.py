@@ -81,7 +81,8 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
         The score map.
     classifier_ : classifier
     chosen_ : dict
-        What was chosen, and the accuracy it had in cross-validation.
+        What was chosen, and the accuracy it had in cross-validation; None where there was nothing
+        to choose, or too little to choose by.
 
     Notes
     -----
@@ -188,7 +189,7 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
             "learnt": isinstance(best, MaxMarginScore),
             "classifier": head,
             "C": head.C,
-            "accuracy": accuracy,
+            "accuracy": None if np.isnan(accuracy) else accuracy,
         }
         return self
 
