@@ -344,3 +344,17 @@ def test_a_problem_that_is_left_unsolved_is_said_to_be(recwarn):
     assert not [w for w in recwarn if w.category is ConvergenceWarning]
     with pytest.warns(ConvergenceWarning, match="not solved to 1e-06 of its loss after 1 sweeps"):
         med.solve(features, codes, 3, C=10.0, max_iter=1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("far", [1e6, 1e12, 1e17])
+def test_features_far_from_zero_are_solved_or_said_not_to_be(far, n_classes, recwarn):
+    """Their Hessian is not positive to rounding, and a Cholesky factor of it need not exist."""
+    features, codes = blobs(24, 4, n_classes)
+    features[:, :-1] += far
+    found = med.solve(features, codes, n_classes, C=10.0)
+    assert np.isfinite(found.weights).all()
+    nothing = med.margin_terms(np.zeros((24, n_classes)), codes, 10.0)[0].sum()
+    told = any("centre them" in str(w.message) for w in recwarn)
+    assert told == (found.loss > (1 + 1e-6) * nothing)
+    assert not (told and far == 1e6)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from regbayes.kernels.med import ascend
@@ -138,7 +138,17 @@ def solve(
         sweep(tol, most)  # what the zeros changed, if anything
     weights = pull(multipliers, codes).T @ features
     losses = margin_terms(features @ weights.T, codes, C, margin)[0]
-    return Discriminant(weights, multipliers, _half_square(weights) + float(losses.sum()))
+    loss = _half_square(weights) + float(losses.sum())
+    nothing = losses.size - n_samples  # margins, if the weights were zero
+    v = max(C * margin, 1.0)
+    if loss > (1 + max(tol, 0.0)) * nothing * (v - 1 - np.log(v)):
+        warnings.warn(
+            "Features lie so far from zero that rounding hides what tells classes apart; centre "
+            "them, for example with sklearn.preprocessing.StandardScaler.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Discriminant(weights, multipliers, loss)
 
 
 def _worth_trying(n_samples: int, rank: int, n_classes: int) -> int:
@@ -256,13 +266,26 @@ class _System(NamedTuple):
 
 
 def _factor(features: NDArray, codes: NDArray, curvatures: NDArray) -> tuple[NDArray, bool]:
-    """Of the Hessian; of two classes, for the weights of one, the other's being minus them."""
-    if curvatures.shape[1] == 2:
-        matrix = (features * (2.0 * curvatures.sum(axis=1, keepdims=True))).T @ features
-        matrix[np.diag_indices_from(matrix)] += 1.0
-    else:
-        matrix = _hessian(features, codes, curvatures)
-    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    """Of the Hessian; of two classes, for the weights of one, the other's being minus them.
+
+    Of features that lie far from zero it may not be positive to rounding. A little more on its
+    diagonal makes the step a shorter one, and the gap is measured anyway.
+    """
+    ridge = 0.0
+    while True:
+        if curvatures.shape[1] == 2:
+            matrix = (features * (2.0 * curvatures.sum(axis=1, keepdims=True))).T @ features
+            matrix[np.diag_indices_from(matrix)] += 1.0
+        else:
+            matrix = _hessian(features, codes, curvatures)
+        diagonal = np.diagonal(matrix).copy()
+        matrix[np.diag_indices_from(matrix)] += ridge * diagonal.max()
+        try:
+            return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            if not np.isfinite(diagonal).all() or ridge > 1e-3:
+                raise
+            ridge = max(1e-14, 10 * ridge)
 
 
 def _hessian(features: NDArray, codes: NDArray, curvatures: NDArray) -> NDArray:
