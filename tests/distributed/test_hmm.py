@@ -15,9 +15,16 @@ from sklearn.base import clone
 from regbayes.chains import Checkpoint, CheckpointError
 from regbayes.distributed import _hmm, _shards, fit
 from regbayes.distributed._shards import Part, Place, Shards, skip
-from regbayes.hmm import InfiniteHMM, MaxMarginInfiniteHMM, beam
-from regbayes.hmm.emissions import CategoricalEmission, GaussianEmission, PoissonEmission
-from regbayes.priors import Fixed, GammaPrior, HierarchicalDirichlet, NormalInverseWishart
+from regbayes.hmm import GaussianHMM, InfiniteHMM, MaxMarginInfiniteHMM, beam
+from regbayes.hmm._chain import Start
+from regbayes.hmm.emissions import (
+    CategoricalEmission,
+    GaussianEmission,
+    PoissonEmission,
+)
+from regbayes.kernels.labels import draw_all_label_weights
+from regbayes.margin import GibbsClassifier
+from regbayes.priors import GammaPrior, HierarchicalDirichlet, NormalInverseWishart
 from tests.distributed.here import Here
 from tests.enumeration import test_hmm as enumeration
 from tests.robustness.runs import flat, same
@@ -49,8 +56,11 @@ def cut(model, edges, client):
     for low, high in itertools.pairwise(edges):
         steps = slice(model.starts[low], model.starts[high])
         starts = model.starts[low : high + 1] - model.starts[low]
-        place = _hmm.Place(int(model.starts[low]), int(model.starts[-1]))
-        data.append(_hmm.Shard(replace(model, X=model.X[steps], starts=starts), place))
+        place, labels = _hmm.Place(int(model.starts[low]), int(model.starts[-1])), model.labels
+        if labels is not None:
+            labels = replace(labels, inputs=labels.inputs[steps], y=labels.y[steps])
+        part = replace(model, X=model.X[steps], starts=starts, labels=labels)
+        data.append(_hmm.Shard(part, place))
         sizes.append(steps.stop - steps.start)
     return Shards([], np.array(sizes), client, data), replace(model, X=model.X[:0])
 
@@ -59,7 +69,7 @@ def sweeps(model, edges, n, seed=1, n_states=5, client=None):
     """Sweeps over shards, and the paths after each."""
     shards, law = cut(model, edges, client or Here())
     rng = np.random.default_rng(seed)
-    state = _hmm.init(shards, law, "random", n_states, rng)
+    state = _hmm.init(shards, law, Start("random", n_states, 1), rng)
     for _ in range(n):
         state = _hmm.step(shards, law, rng, state)
         z = np.concatenate([pair[0] for pair in vars(state.paths)["pairs"]])
@@ -107,20 +117,41 @@ def test_sweeps_over_shards_are_those_of_one_machine(name, edges):
     assert not exact or len({len(one.weights) for (one, _), _ in found}) > 1  # states came, went
 
 
-@pytest.mark.slow
-def test_paths_over_shards_follow_the_exact_posterior():
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        ("labels", 5_000),
+        pytest.param("beam", 20_000, marks=pytest.mark.slow),
+        pytest.param("labels", 40_000, marks=pytest.mark.slow),
+        pytest.param("labels alone", 40_000, marks=pytest.mark.slow),
+    ],
+)
+def test_paths_over_shards_follow_the_exact_posterior(name, n):
     """Two sequences in two places, against the enumeration of their partitions."""
-    setting = enumeration.SETTINGS["beam"]
-    prior = HierarchicalDirichlet(Fixed(setting.alpha), Fixed(setting.gamma), setting.stay)
-    emission = CategoricalEmission(2, setting.concentration)
-    model = beam.Model(
-        enumeration.SYMBOLS, enumeration.STARTS, emission, prior, None, setting.width
-    )
+    setting = enumeration.SETTINGS[name]
+    model = enumeration.model_of(setting)
     drawn = []
-    for state, _ in sweeps(model, [0, 1, 2], 20_000, seed=3, n_states=3):
+    for state, _ in sweeps(model, [0, 1, 2], n, seed=3, n_states=3):
         _, first, place = np.unique(state.z, return_index=True, return_inverse=True)
         drawn.append(tuple(first.argsort().argsort()[place].tolist()))
     assert enumeration.p_value(drawn[50:], enumeration.exact_posterior(setting)) > 1e-4
+
+
+def test_weights_by_sums_are_those_drawn_at_once():
+    """One state, the first class: the same random numbers, in the same order."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(-1, 4, size=40)
+    classifier = GibbsClassifier(4, 3, C=0.7, cost=2.0, nu=1.5)
+    term, z = classifier.init(), np.zeros(40, dtype=np.int64)
+    weights = rng.normal(size=(1, 4, 3))
+    at_once = weights.copy()
+    draw_all_label_weights(np.random.default_rng(1), X, y, z, at_once, term)
+    model = replace(MODELS["gaussian"], labels=beam.Labels(X, y, classifier))
+    state = beam.State(z, None, (), weights, term)
+    own = np.random.default_rng(1)
+    drawn = beam.draw_pulled(own, state, 0, beam.pull(model, own, state, 0))
+    np.testing.assert_allclose(drawn.weights[:, 0], at_once[:, 0], rtol=1e-12)
+    np.testing.assert_array_equal(drawn.weights[:, 1:], weights[:, 1:])
 
 
 class Scale(Here):
@@ -148,7 +179,7 @@ def test_what_travels_does_not_grow_with_the_steps():
         model = replace(MODELS["gaussian"], X=X, starts=np.arange(5) * n_steps)
         scale = Scale()
         shards, law = cut(model, [0, 2, 4], scale)
-        state = _hmm.init(shards, law, "random", 4, rng)
+        state = _hmm.init(shards, law, Start("random", 4, 1), rng)
         for _ in range(60):
             before, n_before = scale.bytes, len(state.known.weights)
             state = _hmm.step(shards, law, rng, state)
@@ -305,9 +336,74 @@ def test_a_run_goes_on_from_its_checkpoint(client, tmp_path):
         fit(clone(ended), SEQUENCES[1:], client=client, n_shards=3)
 
 
+def switching(n, n_steps, seed, by_state=False):
+    """Three states by turns, with a rule for the labels in each, or one label; some unknown."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        z = (np.arange(n_steps) + rng.integers(30)) // 10 % 3
+        x = rng.normal(size=(n_steps, 2)) + 6 * np.eye(3)[z][:, :2]
+        right = z == 0 if by_state else (x[:, 0] - 6 * (z == 0) > 0) ^ (z == 2)
+        labels = np.where(right, "up", "down").astype(object)
+        labels[rng.random(n_steps) < 0.2] = None
+        X.append(x)
+        y.append(labels)
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "how", [{"init": "kmeans"}, {"init": "labels"}, {"init": "labels", "n_label_states": 3}],
+    ids=lambda how: "-".join(map(str, how.values())),
+)  # fmt: skip
+def test_labels_may_be_elsewhere(how):
+    by_state = how["init"] == "labels"
+    X, y = switching(8, 60, 0, by_state)
+    y[2][:] = None  # a partition without any
+    y[3][y[3] == "up"] = None  # and one with a single class
+    new, truth = switching(3, 60, 1, by_state)
+    model = MaxMarginInfiniteHMM(n_draws=20, burn_in=40, n_chains=1, random_state=0, **how)
+    there = quiet(fit, clone(model), X, y, client=Here(), n_shards=8)
+    here = quiet(clone(model).fit, X, y)
+    assert list(there.classes_) == ["down", "up"]
+    answers, known = np.concatenate(there.predict(new)), np.concatenate(truth) != None  # noqa: E711
+    right = np.mean((answers == np.concatenate(truth))[known])
+    right_here = np.mean((np.concatenate(here.predict(new)) == np.concatenate(truth))[known])
+    assert right > 0.8
+    assert abs(right - right_here) < 0.1
+    again = quiet(fit, clone(model), X, y, client=Here(), n_shards=8)
+    assert flat(again.trace_.chains) == flat(there.trace_.chains)
+
+
+@pytest.mark.slow
+def test_a_worker_that_knew_labels_may_die(client, tmp_path):
+    X, y = switching(6, 60, 0)
+    model = MaxMarginInfiniteHMM("categorical", init="labels", **few)
+    symbols = [np.where(x[:, 0] > 3, "a", "b") for x in X]
+    undisturbed = quiet(fit, clone(model), symbols, y, client=Here(), n_shards=3)
+    kill = Kill(client, 8)
+    disturbed = clone(model).set_params(callbacks=[kill], checkpoint=Checkpoint(tmp_path, every=3))
+    quiet(fit, disturbed, symbols, y, client=client, n_shards=3)
+    assert len(kill.killed) == 1
+    assert same(undisturbed, disturbed)
+    client.wait_for_workers(2)
+
+
+def test_labels_that_will_not_do_are_refused():
+    X, y = switching(3, 20, 0)
+    model = MaxMarginInfiniteHMM(**few)
+    with pytest.raises(ValueError, match="X has 3 partitions, and y 2"):
+        fit(model, X, y[:2], client=Here(), n_shards=3)
+    with pytest.raises(ValueError, match="labels of different types"):
+        fit(model, X, [*y[:2], [1] * 20], client=Here(), n_shards=3)
+    with pytest.raises(ValueError, match="no labels at all"):
+        fit(model, X, [None] * 3, client=Here(), n_shards=3)
+    with pytest.raises(ValueError, match="only one class"):
+        fit(model, X, [["up"] * 20, None, None], client=Here(), n_shards=3)
+
+
 def test_what_cannot_be_done_says_so(client):
     with pytest.raises(TypeError, match="To mend it: use one of InfiniteHMM"):
-        fit(MaxMarginInfiniteHMM(), SEQUENCES, client=client)
+        fit(GaussianHMM(), SEQUENCES, client=client)
     with pytest.raises(ValueError, match="use checkpoint"):
         fit(InfiniteHMM(warm_start=True), SEQUENCES, client=client)
     with pytest.raises(ValueError, match="different features"):

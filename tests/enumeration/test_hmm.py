@@ -99,9 +99,7 @@ def exact_posterior(setting: Setting) -> dict[tuple[int, ...], float]:
     return dict(zip(prior, np.exp(np.array(log_p) - logsumexp(log_p))))
 
 
-@functools.cache
-def draw_partitions(setting: Setting, n: int, seed: int) -> list[tuple[int, ...]]:
-    rng = np.random.default_rng(seed)
+def model_of(setting: Setting) -> beam.Model:
     emission = NoEmission()
     if setting.concentration is not None:
         emission = CategoricalEmission(2, setting.concentration)
@@ -109,7 +107,12 @@ def draw_partitions(setting: Setting, n: int, seed: int) -> list[tuple[int, ...]
     if setting.classifier is not None:
         labels = beam.Labels(INPUTS, LABELS, setting.classifier)
     prior = HierarchicalDirichlet(Fixed(setting.alpha), Fixed(setting.gamma), setting.stay)
-    model = beam.Model(SYMBOLS, STARTS, emission, prior, labels, setting.width)
+    return beam.Model(SYMBOLS, STARTS, emission, prior, labels, setting.width)
+
+
+@functools.cache
+def draw_partitions(setting: Setting, n: int, seed: int) -> list[tuple[int, ...]]:
+    rng, model = np.random.default_rng(seed), model_of(setting)
     state = beam.init(model, np.arange(STARTS[-1]), rng)
     drawn = []
     for i in range(n + 50):

@@ -14,7 +14,13 @@ from regbayes.data._sequences import (
     check_step_labels,
 )
 from regbayes.data._steps import StepTransformer
-from regbayes.data._table import Frame, check_labelled_table, check_new_table, check_size
+from regbayes.data._table import (
+    Frame,
+    check_classes,
+    check_labelled_table,
+    check_new_table,
+    check_size,
+)
 from regbayes.data._views import (
     VIEW_BOUND,
     ViewReader,
@@ -43,6 +49,7 @@ __all__ = [
     "ViewRows",
     "Views",
     "check_class_labels",
+    "check_classes",
     "check_documents",
     "check_labelled_documents",
     "check_labelled_table",

@@ -235,7 +235,12 @@ def check_sequences(
 
 
 def check_step_labels(
-    sequences: Sequences, y: Any, *, allow_missing: bool = True, classes: NDArray | None = None
+    sequences: Sequences,
+    y: Any,
+    *,
+    allow_missing: bool = True,
+    classes: NDArray | None = None,
+    part: bool = False,
 ) -> tuple[NDArray, NDArray]:
     """Check one label for every step; returns the classes, and each label's place among them.
 
@@ -250,6 +255,8 @@ def check_step_labels(
         array for a whole sequence. Otherwise -1 is a class like any other.
     classes : ndarray, optional
         Classes known from training. Without, they are found.
+    part : bool, default=False
+        There are more sequences elsewhere: that these have one class, or none, is no error.
 
     Returns
     -------
@@ -273,7 +280,9 @@ def check_step_labels(
         )
     if allow_missing:
         missing[~missing] = labels[~missing] == -1
-    return _classes(labels, missing) if classes is None else _known(labels, missing, classes)
+    if classes is not None:
+        return _known(labels, missing, classes)
+    return _found(labels, missing) if part else _classes(labels, missing)
 
 
 def check_sequence_labels(
@@ -549,7 +558,8 @@ def _labels_of_steps(sequences: Sequences, y: Any) -> NDArray:
     _check_given(y, "step")
     if not isinstance(y, (list, tuple)):
         y = np.atleast_1d(np.asarray(y))
-    if any(map(_is_container, y)):
+    whole = not sequences.stacked and all(each is None for each in y)  # sequences without labels
+    if whole or any(map(_is_container, y)):
         return np.concatenate(_labels_of_each(sequences, y))
     if not sequences.stacked:
         raise _error(
@@ -587,8 +597,15 @@ def _labels_of_each(sequences: Sequences, y: Any) -> list[NDArray]:
 def _classes(labels: NDArray, missing: NDArray) -> tuple[NDArray, NDArray]:
     if missing.all():
         raise _error("y has no labels at all", "label some steps of two classes or more")
-    codes, classes = _sorted_codes(_one_kind(labels[~missing], "y", "classes"), missing, "y")
+    classes, codes = _found(labels, missing)
     check_classes(classes, len(codes))
+    return classes, codes
+
+
+def _found(labels: NDArray, missing: NDArray) -> tuple[NDArray, NDArray]:
+    if missing.all():
+        return np.empty(0, dtype=object), np.full(len(labels), -1, dtype=np.int64)
+    codes, classes = _sorted_codes(_one_kind(labels[~missing], "y", "classes"), missing, "y")
     return classes, codes
 
 

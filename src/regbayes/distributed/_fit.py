@@ -9,18 +9,19 @@ import joblib
 from regbayes.distributed import _harmonium, _hmm, _topics
 from regbayes.distributed._partitions import partitions
 from regbayes.harmonium import Harmonium, InfiniteHarmonium
-from regbayes.hmm import InfiniteHMM
+from regbayes.hmm import InfiniteHMM, MaxMarginInfiniteHMM
 from regbayes.topics import LatentDirichlet
 
 _FITS: dict[type, Any] = {
     InfiniteHMM: _hmm.fit,
+    MaxMarginInfiniteHMM: _hmm.fit,
     LatentDirichlet: _topics.fit,
     Harmonium: _harmonium.fit,
     InfiniteHarmonium: _harmonium.fit,
 }
 
 
-def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
+def fit(model: Any, X: Any, y: Any = None, *, client: Any = None, n_shards: int = 8) -> Any:
     """Fit a model to data that are spread over the workers of a Dask cluster.
 
     Sequences, documents or rows stay in the memory of the workers, with their latent variables;
@@ -29,7 +30,7 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
 
     Parameters
     ----------
-    model : InfiniteHMM, LatentDirichlet, Harmonium or InfiniteHarmonium
+    model : InfiniteHMM, MaxMarginInfiniteHMM, LatentDirichlet, Harmonium or InfiniteHarmonium
         All its parameters mean what they mean for ``fit``. With a `checkpoint`, in a folder that
         all workers see, a worker that dies costs the sweeps since the last one, done again on
         another; without, all of its sweeps. Either way the result is the same, bit by bit.
@@ -38,6 +39,8 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
         A ``dask.bag`` of sequences, a ``dask.array`` of documents, a ``dask.dataframe`` of either
         (from Parquet files, for example), or partitions as they are. Every partition is a shard, in
         the layout that ``fit`` takes. What is in memory is cut into `n_shards`.
+    y : the same, of labels
+        In partitions as those of X. Models without labels do not look at it.
     client : dask.distributed.Client, default=None
         By default the current one.
     n_shards : int, default=8
@@ -66,9 +69,15 @@ def fit(model: Any, X: Any, *, client: Any = None, n_shards: int = 8) -> Any:
             "cluster.\nTo mend it: use checkpoint, and a larger n_draws."
         )
     parts = partitions(client, X, n_shards)
+    targets = [None] * len(parts) if y is None else partitions(client, y, n_shards)
+    if len(targets) != len(parts):
+        raise ValueError(
+            f"X has {len(parts)} partitions, and y {len(targets)}.\nTo mend it: give every "
+            "partition of X its labels, in a partition of y."
+        )
     # Chains in threads of this process, which wait for the cluster most of the time.
     with joblib.parallel_config("threading", n_jobs=getattr(model, "n_chains", 1)):
-        return learn(model, client, parts)
+        return learn(model, client, parts, targets)
 
 
 def _current_client() -> Any:

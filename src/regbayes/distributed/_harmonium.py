@@ -183,7 +183,7 @@ def row_sums(shard: Shard, _: None, message: None) -> Sums:
 
 @with_callbacks
 @_fit_context(prefer_skip_nested_validation=True)
-def fit(estimator: Any, client: Any, parts: list[Any]) -> Any:
+def fit(estimator: Any, client: Any, parts: list[Any], targets: list[Any]) -> Any:
     """Learn features, with the rows where they are."""
     _check(estimator)
     own = without_callbacks(estimator)

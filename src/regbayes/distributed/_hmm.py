@@ -1,4 +1,4 @@
-"""The infinite HMM over shards: the sweep of :mod:`regbayes.hmm.beam`, with paths elsewhere."""
+"""Infinite HMMs over shards: the sweep of :mod:`regbayes.hmm.beam`, with paths elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.callback import with_callbacks
 
 from regbayes import _files
-from regbayes.data import Frame, Sequences
+from regbayes.data import Frame, Sequences, check_classes, check_step_labels
 from regbayes.distributed._shards import (
     Latents,
     Place,
@@ -23,7 +23,8 @@ from regbayes.distributed._shards import (
     skip_integers,
     without_callbacks,
 )
-from regbayes.hmm import InfiniteHMM, beam
+from regbayes.hmm import MaxMarginInfiniteHMM, beam
+from regbayes.hmm._chain import Start
 from regbayes.hmm._steps import cluster
 
 
@@ -58,22 +59,49 @@ class Message(NamedTuple):
     then: np.random.Generator | None = None  # for the paths
 
 
-def init(
-    shards: Shards, model: beam.Model, kind: str, n_states: int, rng: np.random.Generator
-) -> State:
-    """First states at random or by clusters of some of the steps, then everything given them."""
-    n_states = min(n_states, shards.n_items)
-    if kind == "random":
-        start: Any = copy.deepcopy(rng), n_states
+def init(shards: Shards, model: beam.Model, start: Start, rng: np.random.Generator) -> State:
+    """First states as `start` says, by some of the steps; then everything given them."""
+    n_states = min(start.n_states, shards.n_items)
+    how: Any
+    if start.init == "random":
+        how = copy.deepcopy(rng)
         skip_integers(rng, n_states, shards.n_items)
+    elif start.init == "labels":
+        how = _by_label(shards, start.n_label_states, rng)
+        n_states = len(how.shares) * start.n_label_states
     else:
         share = min(1.0, 1000 * n_states / shards.n_items)
-        some = shards.ask(pick, (int(rng.integers(2**63)), share), _concatenate)
-        start = cluster(some, n_states, rng), n_states
-    paths, found = shards.move(start_paths, start, partial(beam.merge, model))
+        some, _ = shards.ask(pick, (int(rng.integers(2**63)), share), _concatenate)
+        how = cluster(some, n_states, rng)
+    paths, found = shards.move(start_paths, (how, n_states), partial(beam.merge, model))
     used = found.used
     found = found.keep(used)
-    return State(beam.begin(model, rng, found), np.cumsum(used) - 1, found.moves, paths)
+    names = np.cumsum(used) - 1
+    known = draw_weights(shards, model, rng, beam.begin(model, rng, found), names, paths)
+    return State(known, names, found.moves, paths)
+
+
+class ByLabel(NamedTuple):
+    """First states by the labels of steps, or by guesses: a state each, or clusters of them."""
+
+    shares: NDArray  # of the classes
+    n_parts: int  # states of a class
+    clusters: list[Any]  # for each class, if it has several; None if none of its steps was picked
+    rng: np.random.Generator  # of the guesses
+
+
+def _by_label(shards: Shards, n_parts: int, rng: np.random.Generator) -> ByLabel:
+    counts = shards.ask(count_labels, None, np.add)
+    clusters = []
+    if n_parts > 1:
+        share = min(1.0, 1000 * n_parts * len(counts) / shards.n_items)
+        some, y = shards.ask(pick, (int(rng.integers(2**63)), share), _concatenate)
+        for label in range(len(counts)):
+            own = some[y == label]
+            clusters.append(cluster(own, n_parts, rng) if len(own) else None)
+    how = ByLabel(counts / counts.sum(), n_parts, clusters, copy.deepcopy(rng))
+    skip(rng, shards.n_items)
+    return how
 
 
 def step(shards: Shards, model: beam.Model, rng: np.random.Generator, state: State) -> State:
@@ -89,7 +117,28 @@ def step(shards: Shards, model: beam.Model, rng: np.random.Generator, state: Sta
     known, found = beam.drop_unused(known, found)
     known = beam.draw_transitions(model, rng, known, found)
     known = beam.draw_emissions(model, rng, known, found)
+    known = draw_weights(shards, model, rng, known, names, paths)
+    known = beam.draw_term(model, rng, known)
     return State(known, names, found.moves, paths)
+
+
+def draw_weights(
+    shards: Shards,
+    model: beam.Model,
+    rng: np.random.Generator,
+    known: beam.State,
+    names: NDArray,
+    paths: Latents,
+) -> beam.State:
+    """weights | z, X, y: a round for each class, given the others. States know nothing of each
+    other, so that all of them are drawn at once."""
+    if model.labels is None:
+        return known
+    for label in range(model.labels.classifier.n_classes):
+        message = known, names, label, int(rng.integers(2**63))
+        found = shards.ask(pull, message, beam.merge_pulls, paths)
+        known = beam.draw_pulled(rng, known, label, found)
+    return known
 
 
 def record(shards: Shards, model: beam.Model, state: State) -> dict[str, Any]:
@@ -102,20 +151,51 @@ def record(shards: Shards, model: beam.Model, state: State) -> dict[str, Any]:
 # On the workers.
 
 
-def pick(shard: Shard, _: None, message: tuple[int, float]) -> NDArray:
-    """Some of the steps, to find clusters by."""
+def pick(shard: Shard, _: None, message: tuple[int, float]) -> tuple[NDArray, NDArray]:
+    """Some of the steps, to find clusters by, and their labels."""
     seed, share = message
     rng = np.random.default_rng([seed, shard.place.before])
-    return inputs(shard)[rng.random(len(shard.model.X)) < share]
+    some = rng.random(len(shard.model.X)) < share
+    labels = shard.model.labels
+    return inputs(shard)[some], np.empty(0) if labels is None else labels.y[some]
+
+
+def count_labels(shard: Shard, _: None, message: None) -> NDArray:
+    assert shard.model.labels is not None
+    y, n_classes = shard.model.labels.y, shard.model.labels.classifier.n_classes
+    return np.bincount(y[y >= 0], minlength=n_classes)
 
 
 def start_paths(shard: Shard, _: None, message: Any) -> tuple[NDArray, beam.Found]:
     how, n_states = message
     if isinstance(how, np.random.Generator):
         z = shard.place.stream(how).integers(n_states, len(shard.model.X))
+    elif isinstance(how, ByLabel):
+        z = _states_by_label(shard, how)
     else:
         z = how.predict(inputs(shard)).astype(np.int64)
     return z, beam.find(shard.model, z, n_states)
+
+
+def _states_by_label(shard: Shard, how: ByLabel) -> NDArray[np.int64]:
+    assert shard.model.labels is not None
+    y = shard.model.labels.y
+    steps = np.cumsum(how.shares)[:-1]
+    guesses = np.searchsorted(steps, shard.place.stream(how.rng).random(len(y)), side="right")
+    labels = np.where(y >= 0, y, guesses)
+    points, parts = inputs(shard), np.zeros_like(labels)
+    for label, kmeans in enumerate(how.clusters):
+        own = labels == label
+        if kmeans is not None and own.any():
+            parts[own] = kmeans.predict(points[own])
+    return labels * how.n_parts + parts
+
+
+def pull(shard: Shard, z: NDArray, message: tuple[beam.State, NDArray, int, int]) -> beam.Pull:
+    """By random numbers of its own: how many a label takes is not known before."""
+    known, names, label, seed = message
+    rng = np.random.default_rng([seed, shard.place.before])
+    return beam.pull(shard.model, rng, replace(known, z=names[z]), label)
 
 
 def least_cut(shard: Shard, z: NDArray, message: Message) -> float:
@@ -149,8 +229,8 @@ def _add(one: float, other: float) -> float:
     return one + other
 
 
-def _concatenate(one: NDArray, other: NDArray) -> NDArray:
-    return np.concatenate([one, other])
+def _concatenate(one: tuple, other: tuple) -> tuple:
+    return tuple(np.concatenate(pair) for pair in zip(one, other))
 
 
 # scikit-learn's side.
@@ -169,22 +249,39 @@ class Summary(NamedTuple):
     mean: NDArray  # of the observed steps, in units of the largest
     squares: NDArray  # about that mean
     digest: str
+    classes: NDArray | None
 
 
-def read(part: Any, estimator: InfiniteHMM) -> tuple[Sequences, Any]:
-    """The sequences of a partition."""
+class Read(NamedTuple):
+    """The sequences of a partition, names of their features, and labels, if any."""
+
+    sequences: Sequences
+    names: Any
+    classes: NDArray | None
+    codes: NDArray | None
+
+
+def read(part: Any, target: Any, estimator: Any) -> Read:
     own = clone(estimator)
     sequences = own._check_training(list(part) if isinstance(part, (list, tuple)) else part, None)
-    return sequences, getattr(own, "feature_names_in_", None)
+    labels: Any = (None, None)
+    if isinstance(own, MaxMarginInfiniteHMM):
+        labels = check_step_labels(sequences, target, part=True)
+    return Read(sequences, getattr(own, "feature_names_in_", None), *labels)
 
 
-def summarize(found: tuple[Sequences, Any]) -> Summary:
-    sequences, names = found
-    digest = _files.digest([sequences.values, sequences.starts, sequences.categories])
+def summarize(found: Read) -> Summary:
+    sequences, names, classes, codes = found
+    digest = _files.digest(
+        [sequences.values, sequences.starts, sequences.categories]
+        + ([] if codes is None else [classes, codes])
+    )
     values = sequences.values
     if sequences.categories is not None:
         nothing = 0, 1.0, np.zeros(1), np.zeros(1)
-        return Summary(len(values), 1, names, sequences.categories, sequences.ids, *nothing, digest)
+        return Summary(
+            len(values), 1, names, sequences.categories, sequences.ids, *nothing, digest, classes
+        )
     seen = values[~np.isnan(values[:, 0])]
     largest = np.abs(seen).max() or 1.0
     small = seen / largest
@@ -192,51 +289,52 @@ def summarize(found: tuple[Sequences, Any]) -> Summary:
     squares = np.sum((small - mean) ** 2, axis=0)
     return Summary(
         len(values), values.shape[1], names, None, sequences.ids, len(seen), largest, mean,
-        squares, digest,
+        squares, digest, classes,
     )  # fmt: skip
 
 
-def frame(
-    found: tuple[Sequences, Any],
-    model: beam.Model,
-    categories: NDArray | None,
-    units: Frame | None,
-    place: Place,
-) -> Shard:
-    """The sequences in the coordinates, or the symbols, of all."""
-    sequences, _ = found
-    X = sequences.values
-    if categories is not None and sequences.categories is not None:
-        codes = np.append(np.searchsorted(categories, sequences.categories), -1)
-        X = codes[X]
-    elif units is not None:
-        X = units.enter(X)
-    return Shard(replace(model, X=X, starts=sequences.starts), place)
+def frame(found: Read, estimator: Any, model: beam.Model, place: Place) -> Shard:
+    """The sequences in the coordinates, or the symbols, of all; `estimator` knows them."""
+    sequences, labels = found.sequences, None
+    if sequences.categories is not None:
+        codes = np.append(np.searchsorted(estimator.categories_, sequences.categories), -1)
+        sequences = replace(sequences, values=codes[sequences.values])
+    new = estimator._questions(sequences)
+    if model.labels is not None:
+        assert found.classes is not None
+        own = found.classes.astype(estimator.classes_.dtype)
+        y = np.append(np.searchsorted(estimator.classes_, own), -1)[found.codes]
+        labels = replace(model.labels, inputs=new.inputs, y=y)
+    return Shard(replace(model, X=new.X, starts=new.starts, labels=labels), place)
 
 
 @with_callbacks
 @_fit_context(prefer_skip_nested_validation=True)
-def fit(estimator: InfiniteHMM, client: Any, parts: list[Any]) -> InfiniteHMM:
+def fit(estimator: Any, client: Any, parts: list[Any], targets: list[Any]) -> Any:
     """Sample, with the sequences where they are."""
     own = without_callbacks(estimator)
-    sequences = [client.submit(read, part, own, pure=False) for part in parts]
+    sequences = [
+        client.submit(read, part, target, own, pure=False) for part, target in zip(parts, targets)
+    ]
     summaries = client.gather([client.submit(summarize, each, pure=False) for each in sequences])
     _check(summaries)
     estimator.n_features_in_ = summaries[0].n_features
     if summaries[0].names is not None:
         estimator.feature_names_in_ = summaries[0].names
-    model, units = _model(estimator, summaries)
     sizes = np.array([summary.n_steps for summary in summaries])
+    model = _model(estimator, summaries, int(sizes.max()))
+    for name in ("_frame", "categories_", "classes_"):
+        if hasattr(estimator, name):
+            setattr(own, name, getattr(estimator, name))
     places = [Place(int(n), int(sizes.sum())) for n in np.cumsum(sizes) - sizes]
-    categories = getattr(estimator, "categories_", None)
     data = [
-        client.submit(frame, each, model, categories, units, place, pure=False)
+        client.submit(frame, each, own, model, place, pure=False)
         for each, place in zip(sequences, places)
     ]
     del sequences  # the framed ones are enough; Dask reads again what it loses
     shards = Shards([summary.digest for summary in summaries], sizes, client, data)
     estimator._run(
-        partial(init, shards, model, estimator.init, estimator.n_init_states),
+        partial(init, shards, model, estimator._start),
         partial(step, shards, model),
         partial(record, shards, model),
     )
@@ -258,23 +356,45 @@ def _check(summaries: list[Summary]) -> None:
         )
 
 
-def _model(estimator: InfiniteHMM, summaries: list[Summary]) -> tuple[beam.Model, Frame | None]:
-    """The model without data, and the coordinates of the data."""
-    prior, width = estimator._make_prior(), estimator.beam_width
-    nowhere = np.zeros(1, dtype=np.int64)
+def _model(estimator: Any, summaries: list[Summary], most_steps: int) -> beam.Model:
+    """The model without data; the estimator learns the coordinates of the data, and the classes."""
     if estimator.emission == "categorical":
         estimator.categories_ = np.unique(np.concatenate([s.categories for s in summaries]))
         estimator._frame = Frame(np.zeros(1), 1.0)
         estimator._emission = estimator._make_emission(np.empty((0, 1)), 0)
-        none = np.empty(0, dtype=np.int64)
-        return beam.Model(none, nowhere, estimator._emission, prior, None, width), None
-    two = _two_rows(summaries)
-    estimator._frame = Frame.of(two)
-    n_observed = sum(summary.n_observed for summary in summaries)
-    estimator._emission = estimator._make_emission(two, n_observed)
-    units = None if estimator.emission == "poisson" else estimator._frame
-    X = np.empty((0, two.shape[1]))
-    return beam.Model(X, nowhere, estimator._emission, prior, None, width), units
+        X: NDArray = np.empty(0, dtype=np.int64)
+        n_inputs = len(estimator.categories_) + 1
+    else:
+        two = _two_rows(summaries)
+        estimator._frame = Frame.of(two)
+        n_observed = sum(summary.n_observed for summary in summaries)
+        estimator._emission = estimator._make_emission(two, n_observed)
+        X, n_inputs = np.empty((0, two.shape[1])), two.shape[1] + 1
+    labels = None
+    if isinstance(estimator, MaxMarginInfiniteHMM):
+        estimator.classes_ = _classes(summaries, most_steps)
+        estimator._classifier = estimator._make_classifier(n_inputs)
+        nobody = np.empty((0, n_inputs)), np.empty(0, dtype=np.int64)
+        labels = beam.Labels(*nobody, estimator._classifier)
+    nowhere = np.zeros(1, dtype=np.int64)
+    prior, width = estimator._make_prior(), estimator.beam_width
+    return beam.Model(X, nowhere, estimator._emission, prior, labels, width)
+
+
+def _classes(summaries: list[Summary], most_steps: int) -> NDArray:
+    known = [s.classes for s in summaries if s.classes is not None and len(s.classes)]
+    if not known:
+        raise ValueError(
+            "y has no labels at all.\nTo mend it: label some steps of two classes or more."
+        )
+    if len({each.dtype.kind for each in known}) > 1:
+        raise ValueError(
+            "the partitions of y have labels of different types.\nTo mend it: make all of them "
+            "numbers, or all of them text."
+        )
+    classes = np.unique(np.concatenate(known))
+    check_classes(classes, most_steps)
+    return classes
 
 
 def _two_rows(summaries: list[Summary]) -> NDArray:

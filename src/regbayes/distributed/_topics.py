@@ -201,7 +201,9 @@ def hold(found: tuple[Documents, Any], model: gibbs.Model, place: Place) -> Shar
 
 @with_callbacks
 @_fit_context(prefer_skip_nested_validation=True)
-def fit(estimator: LatentDirichlet, client: Any, parts: list[Any]) -> LatentDirichlet:
+def fit(
+    estimator: LatentDirichlet, client: Any, parts: list[Any], targets: list[Any]
+) -> LatentDirichlet:
     """Sample, with the documents where they are."""
     own = without_callbacks(estimator)
     documents = [client.submit(read, part, own, pure=False) for part in parts]

@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from regbayes.hmm.emissions import Emission, Parameters, Statistics
 from regbayes.kernels.batch import draw_paths
 from regbayes.kernels.chain import count_transitions, draw_slices
-from regbayes.kernels.labels import LabelTerm, draw_all_label_weights
+from regbayes.kernels.labels import (
+    LabelTerm,
+    add_all_pulls,
+    draw_all_label_weights,
+    draw_pulled_weights,
+)
 from regbayes.kernels.votes import add_log_margins
 from regbayes.margin import GibbsClassifier
 from regbayes.priors import HierarchicalDirichlet, Transitions
@@ -218,6 +223,35 @@ def draw_weights(model: Model, rng: np.random.Generator, state: State) -> State:
         return state
     weights = state.weights.copy()
     draw_all_label_weights(rng, model.labels.inputs, model.labels.y, state.z, weights, state.term)
+    return replace(state, weights=weights)
+
+
+class Pull(NamedTuple):
+    """What labels say about the weights of one class, in every state; adds up over sequences."""
+
+    linear: NDArray  # [K, M]
+    precision: NDArray  # [K, M, M]
+
+
+def pull(model: Model, rng: np.random.Generator, state: State, label: int) -> Pull:
+    """The part of :func:`draw_weights` that looks at the labels, for one class."""
+    assert model.labels is not None
+    n_states, _, n_inputs = state.weights.shape
+    found = Pull(np.zeros((n_states, n_inputs)), np.zeros((n_states, n_inputs, n_inputs)))
+    inputs, y = model.labels.inputs, model.labels.y
+    add_all_pulls(rng, inputs, y, state.z, state.weights, label, state.term, *found)
+    return found
+
+
+def merge_pulls(one: Pull, other: Pull) -> Pull:
+    """What the labels of both say."""
+    return Pull(one.linear + other.linear, one.precision + other.precision)
+
+
+def draw_pulled(rng: np.random.Generator, state: State, label: int, found: Pull) -> State:
+    """The rest of it."""
+    weights = state.weights.copy()
+    draw_pulled_weights(rng, label, state.term, found.linear, found.precision, weights)
     return replace(state, weights=weights)
 
 

@@ -6,8 +6,17 @@ from typing import NamedTuple
 import numpy as np
 
 from regbayes.kernels._jit import kernel
+from regbayes.kernels.linalg import cholesky
 from regbayes.kernels.logit import draw_logit_weights, draw_new_logit_weights, log_logit
-from regbayes.kernels.margin import draw_new_weights, draw_weights, log_margin, log_new_evidence
+from regbayes.kernels.margin import (
+    add_pull,
+    draw_new_weights,
+    draw_weights,
+    log_margin,
+    log_new_evidence,
+    start_pull,
+)
+from regbayes.kernels.random import draw_normal_precision
 
 
 class LabelTerm(NamedTuple):
@@ -70,16 +79,52 @@ def draw_new_label_weights(rng, x, label, term, log_evidence, weights):
 @kernel
 def draw_all_label_weights(rng, X, y, z, weights, term):
     """One pass over the weights of every component given the assignments (000, Eqs. 19-23)."""
-    n_points, n_components = z.shape[0], weights.shape[0]
-    members = np.empty(n_points, dtype=np.int64)
+    members, ends = _by_component(z, weights.shape[0])
+    for k in range(weights.shape[0]):
+        draw_label_weights(rng, X, y, members[ends[k] : ends[k + 1]], weights[k], term)
+
+
+@kernel
+def add_all_pulls(rng, X, y, z, weights, label, term, linear, precision):
+    """Add what the data say about one class's margins, to `linear[K, M]` and `precision[K, M, M]`.
+
+    The part of :func:`draw_all_label_weights` that looks at data, so that they may be in many
+    places: given the sums over all of them, :func:`draw_pulled_weights` is the rest.
+    """
+    members, ends = _by_component(z, weights.shape[0])
+    for k in range(weights.shape[0]):
+        own = members[ends[k] : ends[k + 1]]
+        scores = np.zeros((own.shape[0], weights.shape[1]))
+        for i in range(own.shape[0]):
+            for j in range(weights.shape[1]):
+                for m in range(weights.shape[2]):
+                    scores[i, j] += weights[k, j, m] * X[own[i], m]
+        add_pull(rng, X, y, own, scores, label, term, linear[k], precision[k])
+
+
+@kernel
+def draw_pulled_weights(rng, label, term, linear, precision, weights):
+    """Draw a class's weights in every component, given the sums of :func:`add_all_pulls`."""
+    pull, matrix = np.empty(linear.shape[1]), np.empty(precision.shape[1:])
+    for k in range(weights.shape[0]):
+        start_pull(term, label, pull, matrix)
+        pull += linear[k]
+        matrix += precision[k]
+        cholesky(matrix, matrix)
+        draw_normal_precision(rng, pull, matrix, weights[k, label])
+
+
+@kernel
+def _by_component(z, n_components):
+    """`members[ends[k]:ends[k + 1]]` have component k, in their order."""
+    members = np.empty(z.shape[0], dtype=np.int64)
     ends = np.zeros(n_components + 1, dtype=np.int64)
-    for d in range(n_points):
+    for d in range(z.shape[0]):
         ends[z[d] + 1] += 1
     for k in range(n_components):
         ends[k + 1] += ends[k]
     starts = ends[:n_components].copy()
-    for d in range(n_points):
+    for d in range(z.shape[0]):
         members[starts[z[d]]] = d
         starts[z[d]] += 1
-    for k in range(n_components):
-        draw_label_weights(rng, X, y, members[ends[k] : ends[k + 1]], weights[k], term)
+    return members, ends

@@ -51,46 +51,61 @@ def draw_weights(rng, X, y, members, weights, term):
             for m in range(n_features):
                 scores[i, j] += weights[j, m] * X[members[i], m]
 
-    c = term.c
-    prior_precision = 1.0 / (term.nu * term.nu)
     precision = np.empty((n_features, n_features))
     linear = np.empty(n_features)
     for label in range(n_classes):
-        precision[:] = 0.0
-        for m in range(n_features):
-            precision[m, m] = prior_precision
-            linear[m] = prior_precision * term.mean[label, m]
-        for i in range(members.shape[0]):
-            d = members[i]
-            if y[d] < 0:
-                continue
-            zeta = -np.inf
-            for j in range(n_classes):
-                if j != label:
-                    zeta = max(zeta, scores[i, j] + (0.0 if j == y[d] else term.ell))
-            kappa = 1.0
-            if label != y[d]:
-                kappa = -1.0
-                zeta -= term.ell
-            # Eq. 22: 1/w ~ IG(1 / (c |u|), 1), u = kappa (zeta - f)
-            u = abs(zeta - scores[i, label])
-            inverse_w = draw_inverse_gaussian(rng, 1.0 / max(c * u, 1e-300), 1.0)
-            inverse_w = min(inverse_w, _MOST_GAIN / (c * c))
-            # Eq. 23: linear term c (kappa w + c zeta) / w, precision c^2 / w
-            pull = c * (kappa + c * zeta * inverse_w)
-            gain = c * c * inverse_w
-            for a in range(n_features):
-                if X[d, a] == 0.0:  # shares of topics mostly are
-                    continue
-                linear[a] += pull * X[d, a]
-                for b in range(a + 1):
-                    precision[a, b] += gain * X[d, a] * X[d, b]
+        start_pull(term, label, linear, precision)
+        add_pull(rng, X, y, members, scores, label, term, linear, precision)
         cholesky(precision, precision)
         draw_normal_precision(rng, linear, precision, weights[label])
         for i in range(members.shape[0]):
             scores[i, label] = 0.0
             for m in range(n_features):
                 scores[i, label] += weights[label, m] * X[members[i], m]
+
+
+@kernel
+def start_pull(term, label, linear, precision):
+    """What the prior says about the weights of a class in a component."""
+    prior_precision = 1.0 / (term.nu * term.nu)
+    precision[:] = 0.0
+    for m in range(linear.shape[0]):
+        precision[m, m] = prior_precision
+        linear[m] = prior_precision * term.mean[label, m]
+
+
+@kernel
+def add_pull(rng, X, y, members, scores, label, term, linear, precision):
+    """Add what members of a component say about the weights of a class, given those of the others.
+
+    `scores[i, j]` are those of `members[i]`. Only the lower half of `precision` is added to.
+    """
+    c, n_features = term.c, X.shape[1]
+    for i in range(members.shape[0]):
+        d = members[i]
+        if y[d] < 0:
+            continue
+        zeta = -np.inf
+        for j in range(scores.shape[1]):
+            if j != label:
+                zeta = max(zeta, scores[i, j] + (0.0 if j == y[d] else term.ell))
+        kappa = 1.0
+        if label != y[d]:
+            kappa = -1.0
+            zeta -= term.ell
+        # Eq. 22: 1/w ~ IG(1 / (c |u|), 1), u = kappa (zeta - f)
+        u = abs(zeta - scores[i, label])
+        inverse_w = draw_inverse_gaussian(rng, 1.0 / max(c * u, 1e-300), 1.0)
+        inverse_w = min(inverse_w, _MOST_GAIN / (c * c))
+        # Eq. 23: linear term c (kappa w + c zeta) / w, precision c^2 / w
+        pull = c * (kappa + c * zeta * inverse_w)
+        gain = c * c * inverse_w
+        for a in range(n_features):
+            if X[d, a] == 0.0:  # shares of topics mostly are
+                continue
+            linear[a] += pull * X[d, a]
+            for b in range(a + 1):
+                precision[a, b] += gain * X[d, a] * X[d, b]
 
 
 @kernel
