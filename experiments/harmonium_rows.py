@@ -153,13 +153,14 @@ def views_svm() -> GridSearchCV:
 class FeaturesSVM(ClassifierMixin, BaseEstimator):
     """Features learnt without labels, then a linear SVM: learnt once, not once in each fold."""
 
-    def __init__(self, features: Any):
+    def __init__(self, features: Any, scale: bool = True):
         self.features = features
+        self.scale = scale
 
     def fit(self, X: Any, y: Any) -> FeaturesSVM:
         self.features_ = clone(self.features)
         H = self.features_.fit_transform(X)
-        self.svm_ = tuned_svm(StandardScaler()).fit(H, y)
+        self.svm_ = tuned_svm(StandardScaler() if self.scale else "passthrough").fit(H, y)
         self.classes_ = self.svm_.classes_
         return self
 
