@@ -9,6 +9,7 @@ import time
 import warnings
 from functools import partial
 from itertools import cycle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -474,7 +475,9 @@ def test_many_draws_are_many_files(tmp_path, monkeypatch):
 
 def test_it_is_written_by_the_clock(tmp_path, caplog, monkeypatch):
     now = iter(range(1000))
-    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    # Of this module only: other threads of the process have clocks too.
+    clock = SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr(chains._checkpoint, "time", clock)
     with caplog.at_level(logging.DEBUG, "regbayes"):
         walk(tmp_path, seconds=3)
     written = [r.args[1] for r in caplog.records if "checkpoint" in r.msg]

@@ -11,7 +11,11 @@ from sklearn.model_selection import cross_val_score
 from regbayes.chains import Checkpoint
 from regbayes.hmm import CategoricalHMM, InfiniteHMM, LargeMarginHMM
 from regbayes.mixture import GibbsInfiniteSVM
-from regbayes.scores import MaxMarginScoreClassifier, SufficientStatisticsScore
+from regbayes.scores import (
+    MaxMarginScore,
+    MaxMarginScoreClassifier,
+    SufficientStatisticsScore,
+)
 from tests.robustness.runs import DATA, SEQUENCES, same
 from tests.robustness.test_threads import SAMPLERS, fitted
 
@@ -19,6 +23,7 @@ SYMBOLS = CategoricalHMM(2, n_iter=3, random_state=0)
 BY_CLASS = {
     "lm-hmm": LargeMarginHMM(SYMBOLS, max_iter=3, tol=1.0),
     "scores": SufficientStatisticsScore(SYMBOLS),
+    "one against the rest": MaxMarginScore(SYMBOLS, multi_class="ovr", n_iter=3, random_state=0),
     "cross-validation": MaxMarginScoreClassifier(
         SYMBOLS, learn="never", cv=2, C=[0.1, 1.0], random_state=0
     ),
@@ -49,7 +54,7 @@ def test_a_sampler_does_not_depend_on_where_its_chains_run(name, client):
     everywhere(clone(SAMPLERS[name]).set_params(n_jobs=None), client)
 
 
-@pytest.mark.parametrize("name", some(BY_CLASS, {"scores"}))
+@pytest.mark.parametrize("name", some(BY_CLASS, {"scores", "one against the rest"}))
 def test_classes_and_folds_do_not_depend_on_where_they_run(name, client):
     everywhere(BY_CLASS[name], client)
 

@@ -2,14 +2,15 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from regbayes.chains._checkpoint import Progress
-from regbayes.chains._progress import Watch
-from regbayes.chains._run import Init, State, Step, draw_seed, streams
+from regbayes.chains._checkpoint import Page, Progress
+from regbayes.chains._progress import Watch, in_this_process
+from regbayes.chains._run import Init, State, Step, draw_seed, each, streams
 
 Best = TypeVar("Best")
 
@@ -111,6 +112,7 @@ def descend_each(
     settled: Callable[[State], bool] | None = None,
     random_state: Any = None,
     watch: Watch | None = None,
+    n_jobs: int | None = 1,
 ) -> Iterator[Descent[State]]:
     """Descents one after the other, each with a stream and a checkpoint of its own.
 
@@ -120,6 +122,9 @@ def descend_each(
         Where descent number `index` of `n` begins.
     step, objective, finish, max_iter, tol, settled, random_state, watch
         As in :func:`descend`.
+    n_jobs : int, default=1
+        So many at once, or as many as :func:`joblib.parallel_config` says, where it says, if None.
+        With callbacks or a checkpoint, still one after the other.
 
     Examples
     --------
@@ -130,41 +135,67 @@ def descend_each(
     """
     watch = Watch() if watch is None else watch
     seed = draw_seed(random_state, watch.checkpoint)
+    rounds = _Rounds(init, step, objective, finish, max_iter, tol, settled)
+    if n_jobs != 1 and watch.idle:
+        here = watch if in_this_process() else None  # it cannot travel
+        numbered = list(enumerate(streams(seed, n)))
+        yield from each(partial(_descent, rounds, watch=here), numbered, n_jobs)
+        return
     logbook = watch.logbook(step, seed)
+    for numbered_stream in enumerate(streams(seed, n)):
+        page = None if logbook is None else logbook.open(numbered_stream[0])
+        yield _descent(rounds, numbered_stream, page, watch)
 
-    def start(index: int, rng: np.random.Generator) -> Descent[State]:
-        page = None if logbook is None else logbook.open(index)
-        here = None if page is None else page.progress
-        if here is not None and isinstance(here.state, Descent):  # it had come to its end
-            return here.state
-        with watch.chain(index, max_iter - (0 if here is None else here.n_done)) as tell:
-            if here is None:
-                first = init(rng, index)
-                here = Progress((first, [objective(first)]), rng, 0, max_iter)
-            state, trace = here.state
-            done = stopped = False
-            while here.n_done < max_iter and not (done or stopped):
-                state = step(here.rng, state)
-                trace.append(objective(state))
-                here.state, here.n_done = (state, trace), here.n_done + 1
-                if settled is None:
-                    done = bool(trace[-2] - trace[-1] <= tol * abs(trace[-1]))
-                else:
-                    done = settled(state)
-                stopped = tell(lambda: {"objective": trace[-1]})
-                if page is not None and not done:
-                    page.keep(here, at_once=stopped)
-            state = finish(here.rng, state)
-            by_callback = stopped and not watch.stopped
-            objectives = np.array([*trace[:-1], objective(state)])
-            result = Descent(state, objectives, done or by_callback)
-        if page is not None and (done or here.n_done == max_iter):
-            here.state = result
-            page.keep(here, at_once=True)
-        return result
 
-    for index, rng in enumerate(streams(seed, n)):
-        yield start(index, rng)
+class _Rounds(NamedTuple):
+    """What :func:`descend_each` was told."""
+
+    init: Callable[[np.random.Generator, int], Any]
+    step: Step
+    objective: Callable[[Any], float]
+    finish: Step
+    max_iter: int
+    tol: float
+    settled: Callable[[Any], bool] | None
+
+
+def _descent(
+    rounds: _Rounds,
+    numbered: tuple[int, np.random.Generator],
+    page: Page | None = None,
+    watch: Watch | None = None,
+) -> Descent[Any]:
+    """One of them."""
+    (index, rng), max_iter = numbered, rounds.max_iter
+    watch = Watch() if watch is None else watch
+    here = None if page is None else page.progress
+    if here is not None and isinstance(here.state, Descent):  # it had come to its end
+        return here.state
+    with watch.chain(index, max_iter - (0 if here is None else here.n_done)) as tell:
+        if here is None:
+            first = rounds.init(rng, index)
+            here = Progress((first, [rounds.objective(first)]), rng, 0, max_iter)
+        state, trace = here.state
+        done = stopped = False
+        while here.n_done < max_iter and not (done or stopped):
+            state = rounds.step(here.rng, state)
+            trace.append(rounds.objective(state))
+            here.state, here.n_done = (state, trace), here.n_done + 1
+            if rounds.settled is None:
+                done = bool(trace[-2] - trace[-1] <= rounds.tol * abs(trace[-1]))
+            else:
+                done = rounds.settled(state)
+            stopped = tell(lambda: {"objective": trace[-1]})
+            if page is not None and not done:
+                page.keep(here, at_once=stopped)
+        state = rounds.finish(here.rng, state)
+        by_callback = stopped and not watch.stopped
+        objectives = np.array([*trace[:-1], rounds.objective(state)])
+        result = Descent(state, objectives, done or by_callback)
+    if page is not None and (done or here.n_done == max_iter):
+        here.state = result
+        page.keep(here, at_once=True)
+    return result
 
 
 def backtrack(

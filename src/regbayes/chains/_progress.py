@@ -50,6 +50,11 @@ class Watch:
         """Whether the user asked all chains to end."""
         return self._stop.is_set()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nobody wants to be told, and nothing is to be kept."""
+        return self._context is None and self.checkpoint is None
+
     def logbook(self, step: Callable, seed: int) -> Logbook | None:
         """The files of the run, if it has any."""
         if self.checkpoint is None:

@@ -352,9 +352,7 @@ def check_class_labels(
     >>> check_class_labels(None, [[0.0], [1.0]], ["b", "a"])
     (array(['a', 'b'], dtype='<U1'), array([1, 0]))
     """
-    with remedies():
-        y = _check_target(estimator, X, y)
-    check_names_classes(y)
+    y = read_labels(estimator, X, y)
     if classes is None:
         classes = np.unique(y)
     check_classes(classes, len(y))
@@ -365,6 +363,14 @@ def check_class_labels(
             "To mend it: name all classes in the first call of partial_fit."
         )
     return classes, np.searchsorted(classes, y).astype(np.int64)
+
+
+def read_labels(estimator: Any, X: Any, y: Any) -> NDArray:
+    """Labels of the items, however many classes they have."""
+    with remedies():
+        y = _check_target(estimator, X, y)
+    check_names_classes(y)
+    return y
 
 
 def check_numbers(estimator: Any, X: Any, y: Any) -> NDArray:

@@ -8,7 +8,12 @@ import joblib
 
 from regbayes.distributed import _harmonium, _hmm, _topics
 from regbayes.distributed._partitions import partitions
-from regbayes.harmonium import Harmonium, InfiniteHarmonium
+from regbayes.harmonium import (
+    Harmonium,
+    InfiniteHarmonium,
+    InfiniteMaxMarginHarmonium,
+    MaxMarginHarmonium,
+)
 from regbayes.hmm import InfiniteHMM, MaxMarginInfiniteHMM
 from regbayes.topics import LatentDirichlet
 
@@ -18,6 +23,8 @@ _FITS: dict[type, Any] = {
     LatentDirichlet: _topics.fit,
     Harmonium: _harmonium.fit,
     InfiniteHarmonium: _harmonium.fit,
+    MaxMarginHarmonium: _harmonium.fit,
+    InfiniteMaxMarginHarmonium: _harmonium.fit,
 }
 
 
@@ -30,7 +37,7 @@ def fit(model: Any, X: Any, y: Any = None, *, client: Any = None, n_shards: int 
 
     Parameters
     ----------
-    model : InfiniteHMM, MaxMarginInfiniteHMM, LatentDirichlet, Harmonium or InfiniteHarmonium
+    model : InfiniteHMM, MaxMarginInfiniteHMM, LatentDirichlet, or a harmonium but the regressor
         All its parameters mean what they mean for ``fit``. With a `checkpoint`, in a folder that
         all workers see, a worker that dies costs the sweeps since the last one, done again on
         another; without, all of its sweeps. Either way the result is the same, bit by bit.

@@ -15,10 +15,11 @@ from sklearn.callback import with_callbacks
 
 from regbayes import _files, chains
 from regbayes.data import ViewReader, ViewRows
-from regbayes.data._views import _check_arrays, _guess_kind, _is_named
+from regbayes.data._views import _check_arrays, _guess_kind, _is_named, read_labels
+from regbayes.distributed._partitions import all_classes
 from regbayes.distributed._shards import Place, Shards, without_callbacks
 from regbayes.harmonium import energy, learning
-from regbayes.harmonium._base import make_settings
+from regbayes.harmonium._base import FeatureClassifier, make_settings
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Shard:
 
     rows: ViewRows
     place: Place
+    target: NDArray | None = None  # places of labels among the classes
 
     def own(self, chosen: NDArray) -> NDArray:
         """Those of the chosen rows that are here, by their place here."""
@@ -84,12 +86,13 @@ def slope_over(
     params: energy.Parameters,
     log_odds: NDArray | None,
     rows: Any,
-    target: None,
+    target: Any,
     chosen: NDArray,
     rng: np.random.Generator,
 ) -> tuple[energy.Parameters, Any]:
     """:func:`regbayes.harmonium.learning.batch_slope` of rows that are elsewhere."""
-    random = settings.input_dropout or settings.hide_views
+    units = settings.dropout and model.margin is not None
+    random = settings.input_dropout or settings.hide_views or units
     seed = int(rng.integers(2**63)) if random else 0
     message = model, settings, params, log_odds, chosen, seed
     n, (present, *total) = shards.ask(own_slope, message, add)
@@ -115,7 +118,7 @@ def own_slope(shard: Shard, _: None, message: Any) -> Sums:
         return Sums(0, [np.zeros(len(params.beta)), *(np.zeros(a.shape) for a in params)])
     rng = np.random.default_rng([seed, shard.place.before])
     slope, present = learning.batch_slope(
-        model, settings, params, log_odds, shard.rows, None, own, rng
+        model, settings, params, log_odds, shard.rows, shard.target, own, rng
     )
     return Sums(len(own), [present, *(len(own) * a.astype(np.float64) for a in slope)])
 
@@ -125,15 +128,19 @@ def own_objective(shard: Shard, _: None, message: Any) -> Sums:
     own = shard.own(shown)
     if len(own) == 0:
         return Sums(0, [0.0])
-    batch = learning.make_batch(model, params, log_odds, shard.rows, None, own)
+    batch = learning.make_batch(model, params, log_odds, shard.rows, shard.target, own)
     return Sums(len(own), [len(own) * sum(energy.objective(model, params, batch, log_odds))])
 
 
 def look(shard: Shard, _: None, message: Any) -> Sums:
-    """Sums and squares of the features."""
+    """Sums and squares of the features; of classes, numbers of members and their features."""
     model, params, log_odds = message
     features = learning.transform(model, params, log_odds, shard.rows)
-    return Sums(len(features), [features.sum(axis=0), np.sum(features**2, axis=0)])
+    found = [features.sum(axis=0), np.sum(features**2, axis=0)]
+    if shard.target is not None:
+        members = np.eye(model.margin.n_outputs)[shard.target]
+        found += [members.sum(axis=0), members.T @ features]
+    return Sums(len(features), found)
 
 
 # scikit-learn's side.
@@ -149,15 +156,26 @@ class Summary(NamedTuple):
     squares: NDArray  # about them
 
 
-def read(part: Any, estimator: Any) -> tuple[dict[str, Any], bool, int, Any]:
-    """The views of a partition, whether they have no names, its columns and theirs."""
+class Read(NamedTuple):
+    """The views of a partition, whether they have no names, its columns and theirs; labels."""
+
+    arrays: dict[str, Any]
+    plain: bool
+    n_features: int
+    names: Any
+    labels: NDArray | None
+
+
+def read(part: Any, target: Any, estimator: Any) -> Read:
     own = without_callbacks(estimator)
     arrays = _check_arrays(own, part, "error", reset=True)
-    return arrays, not _is_named(part), own.n_features_in_, getattr(own, "feature_names_in_", None)
+    labels = read_labels(own, part, target) if isinstance(own, FeatureClassifier) else None
+    names = getattr(own, "feature_names_in_", None)
+    return Read(arrays, not _is_named(part), own.n_features_in_, names, labels)
 
 
-def summarize(found: tuple[dict[str, Any], bool, int, Any]) -> tuple[Any, ...]:
-    arrays, *more = found
+def summarize(found: Read) -> tuple[Any, ...]:
+    arrays, plain, n_features, names, labels = found
     views = {}
     for name, array in arrays.items():
         mean = np.asarray(array.mean(axis=0), dtype=np.float64).ravel()
@@ -168,11 +186,16 @@ def summarize(found: tuple[dict[str, Any], bool, int, Any]) -> tuple[Any, ...]:
         else:
             square = np.sum((array - mean) ** 2, axis=0)
         views[name] = Summary(array.shape[0], _guess_kind(array), is_sparse, mean, square)
-    return views, *more, _files.digest(arrays)
+    classes = None if labels is None else np.unique(labels)
+    digest = _files.digest(arrays if labels is None else [arrays, labels])
+    return views, plain, n_features, names, classes, digest
 
 
-def enter(found: tuple[dict[str, Any], bool, int, Any], reader: ViewReader, place: Place) -> Shard:
-    return Shard(reader._enter(found[0]), place)
+def enter(found: Read, reader: ViewReader, classes: NDArray | None, place: Place) -> Shard:
+    codes = None
+    if classes is not None and found.labels is not None:
+        codes = np.searchsorted(classes, found.labels.astype(classes.dtype)).astype(np.int64)
+    return Shard(reader._enter(found.arrays), place, codes)
 
 
 def row_sums(shard: Shard, _: None, message: None) -> Sums:
@@ -184,10 +207,12 @@ def row_sums(shard: Shard, _: None, message: None) -> Sums:
 @with_callbacks
 @_fit_context(prefer_skip_nested_validation=True)
 def fit(estimator: Any, client: Any, parts: list[Any], targets: list[Any]) -> Any:
-    """Learn features, with the rows where they are."""
+    """Learn features, with the rows where they are, and a classifier if there are labels."""
     _check(estimator)
     own = without_callbacks(estimator)
-    tables = [client.submit(read, part, own, pure=False) for part in parts]
+    tables = [
+        client.submit(read, part, target, own, pure=False) for part, target in zip(parts, targets)
+    ]
     summaries = client.gather([client.submit(summarize, each, pure=False) for each in tables])
     views = [summary[0] for summary in summaries]
     if len({str([(n, len(v.means)) for n, v in view.items()]) for view in views}) > 1:
@@ -195,21 +220,26 @@ def fit(estimator: Any, client: Any, parts: list[Any], targets: list[Any]) -> An
             "the partitions of X have different columns.\nTo mend it: give all of them the same "
             "columns, in the same order."
         )
-    _, plain, estimator.n_features_in_, names, _ = summaries[0]
+    _, plain, estimator.n_features_in_, names, _, _ = summaries[0]
     if names is not None:
         estimator.feature_names_in_ = names
     reader, spreads = _reader(views, estimator.visible, plain)
     estimator._reader = reader
     sizes = np.array([next(iter(view.values())).n for view in views])
+    margin, classes = None, None
+    if isinstance(estimator, FeatureClassifier):
+        classes = all_classes([summary[-2] for summary in summaries], int(sizes.max()))
+        estimator.classes_ = classes
+        margin = estimator._margin()
     places = [Place(int(n), int(sizes.sum())) for n in np.cumsum(sizes) - sizes]
     data = [
-        client.submit(enter, table, reader, place, pure=False)
+        client.submit(enter, table, reader, classes, place, pure=False)
         for table, place in zip(tables, places)
     ]
     del tables
     shards = Shards([summary[-1] for summary in summaries], sizes, client, data)
     n, (sums, squares) = shards.ask(row_sums, None, add)
-    model = estimator._model = estimator._make_model(None)
+    model = estimator._model = estimator._make_model(margin)
     settings = make_settings(estimator, shards.n_items)
 
     def init(rng: np.random.Generator) -> Course:
@@ -235,11 +265,14 @@ def fit(estimator: Any, client: Any, parts: list[Any], targets: list[Any]) -> An
     estimator.objective_, estimator.n_iter_ = found.objective, len(found.objective) - 1
     estimator.converged_ = found.converged
     params, log_odds = learning.in_double(estimator._state)
-    _, (total, squares) = shards.ask(look, (model, params, log_odds), add)
+    _, (total, squares, *of_classes) = shards.ask(look, (model, params, log_odds), add)
     mean = total / n
     spread = np.sqrt(np.maximum(squares / n - mean**2, 0.0))
     params, log_odds, used = learning.switch_off(params, log_odds, mean, spread)
     estimator._keep(params, log_odds, spreads, mean[used])
+    if of_classes:
+        members, sums = of_classes
+        estimator.class_activations_ = sums[:, used] / members[:, None]
     return estimator
 
 

@@ -14,7 +14,8 @@ from sklearn.base import _fit_context, clone
 from sklearn.callback import with_callbacks
 
 from regbayes import _files
-from regbayes.data import Frame, Sequences, check_classes, check_step_labels
+from regbayes.data import Frame, Sequences, check_step_labels
+from regbayes.distributed._partitions import all_classes
 from regbayes.distributed._shards import (
     Latents,
     Place,
@@ -372,29 +373,13 @@ def _model(estimator: Any, summaries: list[Summary], most_steps: int) -> beam.Mo
         X, n_inputs = np.empty((0, two.shape[1])), two.shape[1] + 1
     labels = None
     if isinstance(estimator, MaxMarginInfiniteHMM):
-        estimator.classes_ = _classes(summaries, most_steps)
+        estimator.classes_ = all_classes([s.classes for s in summaries], most_steps)
         estimator._classifier = estimator._make_classifier(n_inputs)
         nobody = np.empty((0, n_inputs)), np.empty(0, dtype=np.int64)
         labels = beam.Labels(*nobody, estimator._classifier)
     nowhere = np.zeros(1, dtype=np.int64)
     prior, width = estimator._make_prior(), estimator.beam_width
     return beam.Model(X, nowhere, estimator._emission, prior, labels, width)
-
-
-def _classes(summaries: list[Summary], most_steps: int) -> NDArray:
-    known = [s.classes for s in summaries if s.classes is not None and len(s.classes)]
-    if not known:
-        raise ValueError(
-            "y has no labels at all.\nTo mend it: label some steps of two classes or more."
-        )
-    if len({each.dtype.kind for each in known}) > 1:
-        raise ValueError(
-            "the partitions of y have labels of different types.\nTo mend it: make all of them "
-            "numbers, or all of them text."
-        )
-    classes = np.unique(np.concatenate(known))
-    check_classes(classes, most_steps)
-    return classes
 
 
 def _two_rows(summaries: list[Summary]) -> NDArray:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
+
+from regbayes.data import check_classes
 
 
 def partitions(client: Any, X: Any, n_shards: int) -> list[Any]:
@@ -27,6 +30,23 @@ def partitions(client: Any, X: Any, n_shards: int) -> list[Any]:
     parts = [rows for rows in np.array_split(np.arange(n), min(n_shards, n)) if len(rows)]
     # Inside a task, and not scattered: the scheduler can give it to another worker.
     return [client.submit(_same, _safe_indexing(X, rows), pure=False) for rows in parts]
+
+
+def all_classes(of_parts: list[Any], most_labels: int) -> NDArray:
+    """The classes of all partitions together; `most_labels` are those of the largest."""
+    known = [classes for classes in of_parts if classes is not None and len(classes)]
+    if not known:
+        raise ValueError(
+            "y has no labels at all.\nTo mend it: give some labels, of two classes or more."
+        )
+    if len({classes.dtype.kind for classes in known}) > 1:
+        raise ValueError(
+            "the partitions of y have labels of different types.\nTo mend it: make all of them "
+            "numbers, or all of them text."
+        )
+    classes = np.unique(np.concatenate(known))
+    check_classes(classes, most_labels)
+    return classes
 
 
 def _same(part: Any) -> Any:

@@ -67,6 +67,8 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     random_state : int, RandomState, Generator or None
         Of the splits.
     n_jobs : int, default=None
+        Threads for the recursions, and with ``multi_class="ovr"`` for the classes, which go where
+        :func:`joblib.parallel_config` says; with callbacks or a checkpoint one after the other.
     verbose : bool or int, default=False
     callbacks : list of scikit-learn callbacks, default=None
     checkpoint : path, Checkpoint or None, default=None
@@ -208,6 +210,8 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             step = partial(max_margin.gradient_round, tasks, self.rate, every, self.patience)
         gradient = self.solver == "gradient"  # EM goes on for as many rounds as it is told to
         with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
+            if watch.idle and len(tasks) > 1:  # classes may then be learnt in many places
+                laws.extend(learn_laws())
             found = [
                 descent.state.state
                 for descent in chains.descend_each(
@@ -219,6 +223,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
                     max_iter=self._n_rounds,
                     random_state=seed,
                     watch=watch,
+                    n_jobs=self.n_jobs if len(tasks) > 1 else 1,
                 )
             ]
         searches = found if gradient else []
