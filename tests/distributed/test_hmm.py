@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from regbayes.chains import Checkpoint, CheckpointError
-from regbayes.distributed import _hmm, _shards, fit
+from regbayes.distributed import _hmm, fit
 from regbayes.distributed._shards import Part, Place, Shards, skip
 from regbayes.hmm import GaussianHMM, InfiniteHMM, MaxMarginInfiniteHMM, beam
 from regbayes.hmm._chain import Start
@@ -159,11 +159,9 @@ class Scale(Here):
 
     bytes = 0
 
-    def submit(self, function, *arguments, pure=None):
-        found = function(*arguments)
-        if function is _shards._same:
-            self.bytes += len(pickle.dumps(found))
-        return found
+    def map(self, function, *columns, pure=None, **options):
+        self.bytes += len(columns[0]) * len(pickle.dumps(options))
+        return [function(*arguments, **options) for arguments in zip(*columns)]
 
     def gather(self, found):
         self.bytes += len(pickle.dumps(found))

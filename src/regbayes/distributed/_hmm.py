@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from regbayes.distributed._shards import (
     Latents,
     Place,
     Shards,
+    copy_of,
     skip,
     skip_integers,
     without_callbacks,
@@ -65,7 +65,7 @@ def init(shards: Shards, model: beam.Model, start: Start, rng: np.random.Generat
     n_states = min(start.n_states, shards.n_items)
     how: Any
     if start.init == "random":
-        how = copy.deepcopy(rng)
+        how = copy_of(rng)
         skip_integers(rng, n_states, shards.n_items)
     elif start.init == "labels":
         how = _by_label(shards, start.n_label_states, rng)
@@ -100,18 +100,18 @@ def _by_label(shards: Shards, n_parts: int, rng: np.random.Generator) -> ByLabel
         for label in range(len(counts)):
             own = some[y == label]
             clusters.append(cluster(own, n_parts, rng) if len(own) else None)
-    how = ByLabel(counts / counts.sum(), n_parts, clusters, copy.deepcopy(rng))
+    how = ByLabel(counts / counts.sum(), n_parts, clusters, copy_of(rng))
     skip(rng, shards.n_items)
     return how
 
 
 def step(shards: Shards, model: beam.Model, rng: np.random.Generator, state: State) -> State:
     """One sweep, the lines of :func:`regbayes.hmm.beam.step`: those about paths on the workers."""
-    message = Message(state.known, state.names, copy.deepcopy(rng))
+    message = Message(state.known, state.names, copy_of(rng))
     least = shards.ask(least_cut, message, min, state.paths)
     skip(rng, shards.n_items)
     known = beam.let_in(model, rng, state.known, least)
-    message = message._replace(known=known, then=copy.deepcopy(rng))
+    message = message._replace(known=known, then=copy_of(rng))
     paths, found = shards.move(draw_paths, message, partial(beam.merge, model), state.paths)
     skip(rng, shards.n_items)
     names = np.cumsum(found.used) - 1

@@ -3,7 +3,6 @@ topics of tokens elsewhere."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from regbayes.distributed._shards import (
     Latents,
     Place,
     Shards,
+    copy_of,
     skip,
     skip_integers,
     without_callbacks,
@@ -82,7 +82,7 @@ class Message(NamedTuple):
 
 def init(shards: Shards, model: gibbs.Model, rng: np.random.Generator) -> State:
     """Random topics of tokens, then topics."""
-    tokens, counts = shards.move(start, copy.deepcopy(rng), partial(merge, model.n_topics))
+    tokens, counts = shards.move(start, copy_of(rng), partial(merge, model.n_topics))
     skip_integers(rng, model.n_topics, shards.n_items)
     known = gibbs.blank(model, np.empty(0, dtype=np.int32))
     draw_topics_given(rng, counts.words, known.beta, model.base, known.topics)
@@ -96,7 +96,7 @@ def step(shards: Shards, model: gibbs.Model, rng: np.random.Generator, state: St
     message = Message(
         replace(known, topics=empty_topics(0, 0) if settling else pack(known.topics)),
         state.counts.words if settling else None,
-        copy.deepcopy(rng),
+        copy_of(rng),
     )
     tokens, counts = shards.move(sweep, message, partial(merge, model.n_topics), state.tokens)
     skip(rng, shards.n_items)
