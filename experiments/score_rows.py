@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from experiments.harness import take
 from regbayes.scores import MarginClassifier
 
 WEIGHTS = [3, 10, 30, 100]
@@ -38,8 +39,8 @@ class Scored(ClassifierMixin, BaseEstimator):
         accuracies = np.zeros(len(WEIGHTS))
         for rest, fold in StratifiedKFold(self.n_folds).split(features, y):
             scores = clone(alike)
-            here = scores.fit_transform([X[i] for i in rest], y[rest])
-            there = scores.transform([X[i] for i in fold])
+            here = scores.fit_transform(take(X, rest), y[rest])
+            there = scores.transform(take(X, fold))
             head = MarginClassifier(warm_start=True)
             for i, C in enumerate(WEIGHTS):
                 head.set_params(C=C).fit(here, y[rest])
