@@ -223,12 +223,15 @@ def is_scaled(law, sequence, tilt):
     first, moves, emitted = (np.ascontiguousarray(part) for part in law._parts(tilt))
     cells = cells_of(sequence.starts, tilt.shape[1])
     law.emission.tilt(sequence.values, emitted.reshape(-1, K, emitted.shape[-1]), cells, evidence)
-    start, matrices = np.empty(K), np.empty((tilt.shape[1], K, K))
-    batch._tilted(law.log_start, law.log_transitions, first[0, 0], moves[0], start, matrices)
     likelihoods, filtered = np.empty((2, *evidence.shape))
     shifts, totals = np.empty((2, len(evidence)))
+    logs = law.log_start, law.log_transitions
+    matrices = np.empty((tilt.shape[1], K, K))
+    room = batch._Room(likelihoods, shifts, totals, np.empty(K), matrices, matrices.copy())
+    tilted = batch._Chain(law.start, law.transitions, *logs, first[:, 0].copy(), moves)
+    batch._tilted(tilted, 0, room)
     chain.scale_likelihoods(evidence, likelihoods, shifts)
-    return chain.filter_scaled(start, matrices, likelihoods, filtered, totals)
+    return chain.filter_scaled(room.first, room.matrices, likelihoods, filtered, totals)
 
 
 @pytest.mark.parametrize(
