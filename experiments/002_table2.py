@@ -27,13 +27,13 @@ SIZES_SVM = (50, 200)  # an SVM on 700 features that were learnt without labels 
 NOTES = """\
 The 5,000 commonest words of the training documents, there or not; the published split by date, so
 rows differ by their seeds only. The linear SVM's weight is chosen by three folds. RBM is that of
-scikit-learn, whose units hardly learn from words that are rare (rates of 0.01 and 0.05, 20 rounds
-and batches of 10 were no better); EFH is the same model, learnt by ours. What the other
+scikit-learn, whose units hardly learn from words that are rare; EFH is the same model, learnt by
+ours. What the other
 rows ask for was settled on training documents, the later ones of each group held out. The paper has
 0.328 for an SVM, 0.282 for a neural net, 0.249 for an RBM of 1000 units, 0.276 for DRBM, 0.264,
 0.250 and 0.255 for MMH, 0.283 for iEFH + SVM and 0.252 for iMMH in 86,512 seconds; Larochelle and
-Bengio 0.238 for their hybrid DRBM. EFH + SVM with K = 700 is left out: liblinear did not end within
-ten minutes.
+Bengio 0.238 for their hybrid DRBM. EFH + SVM with K = 700 is left out: it takes
+liblinear too long.
 """
 
 

@@ -386,6 +386,16 @@ def test_a_worker_that_knew_labels_may_die(client, tmp_path):
     client.wait_for_workers(2)
 
 
+def test_labels_may_be_a_column():
+    """A partition of a table, whose rows need not be in the order of its sequences."""
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"x": [0.0, 5.0, 1.0, 6.0], "sequence_id": [1, 0, 1, 0]})
+    found = _hmm.read(table, pd.Series(["a", "b", "c", None]), MaxMarginInfiniteHMM())
+    assert list(found.classes) == ["a", "b", "c"]
+    by_value = dict(zip(found.sequences.values.ravel(), found.codes))
+    assert by_value == {0.0: 0, 5.0: 1, 1.0: 2, 6.0: -1}
+
+
 def test_labels_that_will_not_do_are_refused():
     X, y = switching(3, 20, 0)
     model = MaxMarginInfiniteHMM(**few)

@@ -14,6 +14,7 @@ from regbayes.kernels.margin import (
     draw_weights,
     log_margin,
     log_new_evidence,
+    member_scores,
     start_pull,
 )
 from regbayes.kernels.random import draw_normal_precision
@@ -94,11 +95,7 @@ def add_all_pulls(rng, X, y, z, weights, label, term, linear, precision):
     members, ends = _by_component(z, weights.shape[0])
     for k in range(weights.shape[0]):
         own = members[ends[k] : ends[k + 1]]
-        scores = np.zeros((own.shape[0], weights.shape[1]))
-        for i in range(own.shape[0]):
-            for j in range(weights.shape[1]):
-                for m in range(weights.shape[2]):
-                    scores[i, j] += weights[k, j, m] * X[own[i], m]
+        scores = member_scores(X, own, weights[k])
         add_pull(rng, X, y, own, scores, label, term, linear[k], precision[k])
 
 

@@ -45,12 +45,7 @@ def draw_weights(rng, X, y, members, weights, term):
     `c zeta + kappa w` is meant.
     """
     n_classes, n_features = weights.shape
-    scores = np.zeros((members.shape[0], n_classes))
-    for i in range(members.shape[0]):
-        for j in range(n_classes):
-            for m in range(n_features):
-                scores[i, j] += weights[j, m] * X[members[i], m]
-
+    scores = member_scores(X, members, weights)
     precision = np.empty((n_features, n_features))
     linear = np.empty(n_features)
     for label in range(n_classes):
@@ -62,6 +57,17 @@ def draw_weights(rng, X, y, members, weights, term):
             scores[i, label] = 0.0
             for m in range(n_features):
                 scores[i, label] += weights[label, m] * X[members[i], m]
+
+
+@kernel
+def member_scores(X, members, weights):
+    """Scores of a component's members by its weights, of shape (n_members, L)."""
+    scores = np.zeros((members.shape[0], weights.shape[0]))
+    for i in range(members.shape[0]):
+        for j in range(weights.shape[0]):
+            for m in range(weights.shape[1]):
+                scores[i, j] += weights[j, m] * X[members[i], m]
+    return scores
 
 
 @kernel
