@@ -134,10 +134,13 @@ def side_by_side(X: Views) -> np.ndarray:
     return np.hstack([view for _, view in X.items()])
 
 
-def tuned_svm(*before: Any) -> GridSearchCV:
+WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0)
+
+
+def tuned_svm(*before: Any, weights: tuple[float, ...] = WEIGHTS) -> GridSearchCV:
     """A linear SVM whose weight three folds of the training part choose."""
     pipeline = make_pipeline(*before, LinearSVC(dual="auto"))
-    return GridSearchCV(pipeline, {"linearsvc__C": [1e-3, 1e-2, 1e-1, 1.0]}, cv=3)
+    return GridSearchCV(pipeline, {"linearsvc__C": weights}, cv=3)
 
 
 def views_svm() -> GridSearchCV:
@@ -153,15 +156,18 @@ def views_svm() -> GridSearchCV:
 class FeaturesSVM(ClassifierMixin, BaseEstimator):
     """Features learnt without labels, then a linear SVM: learnt once, not once in each fold."""
 
-    def __init__(self, features: Any, scale: bool = True):
+    def __init__(self, features: Any, scale: bool = True, weights: tuple[float, ...] = WEIGHTS):
         self.features = features
         self.scale = scale
+        self.weights = weights
 
     def fit(self, X: Any, y: Any) -> FeaturesSVM:
         self.features_ = clone(self.features)
         H = self.features_.fit_transform(X)
-        self.svm_ = tuned_svm(StandardScaler() if self.scale else "passthrough").fit(H, y)
-        self.classes_ = self.svm_.classes_
+        self.svm_ = tuned_svm(
+            StandardScaler() if self.scale else "passthrough", weights=self.weights
+        ).fit(H, y)
+        self.classes_, self.best_params_ = self.svm_.classes_, self.svm_.best_params_
         return self
 
     def predict(self, X: Any) -> Any:

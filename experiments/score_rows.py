@@ -23,32 +23,47 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     In a fold the map knows the rest alone: one that has seen the labels of what it is tried on
     would choose too large a weight. How many rounds a map learns is that of the fit to all samples.
+    With several `scalings` the folds choose one of them too, for scores that have learnt nothing.
     """
 
-    def __init__(self, scores, n_folds=3):
+    def __init__(self, scores, n_folds=3, scalings=()):
         self.scores = scores
         self.n_folds = n_folds
+        self.scalings = scalings
 
     def fit(self, X, y):
         y = np.asarray(y)
         self.scores_ = clone(self.scores)
+        self.best_params_ = {}
+        if self.scalings:
+            still = {"n_iter": 0, "n_splits": 0} if hasattr(self.scores, "n_iter") else {}
+            tried = [
+                self._try(clone(self.scores).set_params(scaling=scaling, **still), X, y).max()
+                for scaling in self.scalings
+            ]
+            self.best_params_ = {"scaling": self.scalings[np.argmax(tried)]}
+            self.scores_.set_params(**self.best_params_)
+        alike = clone(self.scores_)
         features = self.scores_.fit_transform(X, y)
-        alike = clone(self.scores)
         if getattr(self.scores_, "n_rounds_", []):
             alike.set_params(n_iter=self.scores_.n_rounds_[0], n_splits=0)
-        accuracies = np.zeros(len(WEIGHTS))
-        for rest, fold in StratifiedKFold(self.n_folds).split(features, y):
-            scores = clone(alike)
-            here = scores.fit_transform(take(X, rest), y[rest])
-            there = scores.transform(take(X, fold))
-            head = MarginClassifier(warm_start=True)
-            for i, C in enumerate(WEIGHTS):
-                head.set_params(C=C).fit(here, y[rest])
-                accuracies[i] += head.score(there, y[fold])
-        self.best_params_ = {"C": WEIGHTS[accuracies.argmax()]}
-        self.head_ = MarginClassifier(**self.best_params_).fit(features, y)
+        weight = WEIGHTS[self._try(alike, X, y).argmax()]
+        self.best_params_["C"] = weight
+        self.head_ = MarginClassifier(C=weight).fit(features, y)
         self.classes_ = self.head_.classes_
         return self
+
+    def _try(self, scores, X, y):
+        """The accuracy in all folds with each weight."""
+        accuracies = np.zeros(len(WEIGHTS))
+        for rest, fold in StratifiedKFold(self.n_folds).split(y, y):
+            own = clone(scores)
+            here = own.fit_transform(take(X, rest), y[rest])
+            there = own.transform(take(X, fold))
+            head = MarginClassifier(warm_start=True)
+            for i, C in enumerate(WEIGHTS):
+                accuracies[i] += head.set_params(C=C).fit(here, y[rest]).score(there, y[fold])
+        return accuracies
 
     def predict(self, X):
         return self.head_.predict(self.scores_.transform(X))
