@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from experiments.harmonium_rows import (
+    ALPHA,
+    MARGIN,
     SCORES,
     TASKS,
     FeaturesSVM,
@@ -28,8 +30,6 @@ from regbayes.harmonium import (
 N_SPLITS = 10
 N_SPLITS_OF_SIZES = 3  # of finite sizes and real units, three dozen rows on three sets
 SIZES = (10, 20, 40, 60, 80)
-MARGIN = {"C": 100.0, "cost": 5.0, "input_dropout": 0.3}  # by splits with seeds 100 and on
-ALPHA = 20.0
 
 
 def makers(size: int | None, units: str, quick: bool) -> dict:

@@ -103,6 +103,11 @@ TASKS = {
 }  # fmt: skip
 
 
+# Of iMMH and MMH on views, for all sets (002_choices, decision 016).
+MARGIN = {"C": 100.0, "cost": 5.0, "input_dropout": 0.3}
+ALPHA = 20.0
+
+
 def load_task(task: Task, quick: bool, n_splits: int) -> tuple[Views, np.ndarray, list]:
     """Views, labels and splits; of a quick run few of each."""
     X, y = task.load()
