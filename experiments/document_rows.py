@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
-from experiments.score_rows import Scored
+from experiments.score_rows import ScaledAndScored, Scored
 from regbayes.scores import (
     FisherScore,
     FreeEnergyScore,
@@ -148,9 +148,6 @@ class Chosen(ClassifierMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
-SCALINGS = ("sqrt", "variance")
-
-
 def score_rows(n_topics, seed, quick=False):
     """FS, FESS, SS and MSS over one size of LDA, a law for each class."""
     few = {"n_iter": 2} if quick else {}
@@ -158,9 +155,7 @@ def score_rows(n_topics, seed, quick=False):
     return {
         "FS": Scored(FisherScore(model)),
         "FESS": Scored(FreeEnergyScore(model)),
-        "SS": Scored(SufficientStatisticsScore(model), scalings=SCALINGS),
+        "SS": ScaledAndScored(SufficientStatisticsScore(model)),
         # Tilts of topics times words learn their samples by heart within a few rounds.
-        "MSS": Scored(
-            MaxMarginScore(model, patience=4, random_state=seed, **few), scalings=SCALINGS
-        ),
+        "MSS": ScaledAndScored(MaxMarginScore(model, patience=4, random_state=seed, **few)),
     }

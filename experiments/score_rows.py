@@ -23,26 +23,16 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     In a fold the map knows the rest alone: one that has seen the labels of what it is tried on
     would choose too large a weight. How many rounds a map learns is that of the fit to all samples.
-    With several `scalings` the folds choose one of them too, for scores that have learnt nothing.
     """
 
-    def __init__(self, scores, n_folds=3, scalings=()):
+    def __init__(self, scores, n_folds=3):
         self.scores = scores
         self.n_folds = n_folds
-        self.scalings = scalings
 
     def fit(self, X, y):
         y = np.asarray(y)
-        self.scores_ = clone(self.scores)
-        self.best_params_ = {}
-        if self.scalings:
-            still = {"n_iter": 0, "n_splits": 0} if hasattr(self.scores, "n_iter") else {}
-            tried = [
-                self._try(clone(self.scores).set_params(scaling=scaling, **still), X, y).max()
-                for scaling in self.scalings
-            ]
-            self.best_params_ = {"scaling": self.scalings[np.argmax(tried)]}
-            self.scores_.set_params(**self.best_params_)
+        self.best_params_ = self._choose(X, y)
+        self.scores_ = clone(self.scores).set_params(**self.best_params_)
         alike = clone(self.scores_)
         features = self.scores_.fit_transform(X, y)
         if getattr(self.scores_, "n_rounds_", []):
@@ -52,6 +42,10 @@ class Scored(ClassifierMixin, BaseEstimator):
         self.head_ = MarginClassifier(C=weight).fit(features, y)
         self.classes_ = self.head_.classes_
         return self
+
+    def _choose(self, X, y):
+        """What is settled before the scores are learnt."""
+        return {}
 
     def _try(self, scores, X, y):
         """The accuracy in all folds with each weight."""
@@ -67,6 +61,22 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.head_.predict(self.scores_.transform(X))
+
+
+class ScaledAndScored(Scored):
+    """The folds choose how scores are scaled, too, as they are before anything is learnt."""
+
+    def __init__(self, scores, n_folds=3, scalings=("sqrt", "variance")):
+        super().__init__(scores, n_folds)
+        self.scalings = scalings
+
+    def _choose(self, X, y):
+        still = {"n_iter": 0, "n_splits": 0} if hasattr(self.scores, "n_iter") else {}
+        tried = [
+            self._try(clone(self.scores).set_params(scaling=scaling, **still), X, y).max()
+            for scaling in self.scalings
+        ]
+        return {"scaling": self.scalings[int(np.argmax(tried))]}
 
 
 def rbf(X, Y):

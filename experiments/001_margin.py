@@ -1,0 +1,71 @@
+"""The heart of 001: is MSS ahead of SS? Both rows of Table 2, on more halves than all its rows.
+
+MSS and SS have the same HMMs, and differ in nothing but the learning with a margin. Halves are
+those of Table 2, and go on where it stops; cells that it has filled are not filled again.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from experiments import environment, markdown
+from experiments.harness import Options, evaluate, paired_differences
+from regbayes.datasets._remote import write_atomically
+
+table2 = importlib.import_module("experiments.001_table2")
+N_HALVES = {
+    "promoters": 20, "libras": 20, "japanese_vowels": 20, "hill_valley": 20, "osuleaf": 10,
+    "splice_junction": 6, "kinases": 8, "scope40": 3, "characters": 3,
+}  # fmt: skip
+TITLES = ["set", "halves", "SS", "MSS", "MSS − SS", "better", "alike", "worse"]
+
+
+def line(name: str, task, options: Options) -> list[str]:
+    X, y = task.load()
+    y = np.asarray(y)
+    if options.quick:
+        some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
+        X, y = [X[i] for i in some], y[some]
+    n = 1 if options.quick else N_HALVES[name]
+    halves = StratifiedShuffleSplit(n, train_size=0.5, test_size=0.5, random_state=0)
+    rows = [row for row in table2.rows(task) if row.name in ("SS", "MSS")]
+    cells = evaluate(
+        rows, X, y, list(halves.split(X, y)), {"accuracy": accuracy_score},
+        options=replace(options, name=f"001_table2_{name}"),
+    )  # fmt: skip
+    plain, learnt = (
+        100 * np.array([cell.scores["accuracy"] for cell in cells if cell.row == row.name])
+        for row in rows
+    )
+    mean, error = paired_differences(cells, "MSS", "SS")["accuracy"]
+    gap = learnt - plain
+    return [
+        task.title,
+        str(n),
+        f"{plain.mean():.1f}",
+        f"{learnt.mean():.1f}",
+        f"{100 * mean:+.2f}" + (f" ± {100 * error:.2f}" if n > 1 else ""),
+        *(str(np.sum(which)) for which in (gap > 0, gap == 0, gap < 0)),
+    ]
+
+
+def run(options: Options) -> None:
+    tasks = list(table2.TASKS.items())
+    lines = [line(*task, options) for task in (tasks[:2] if options.quick else tasks)]
+    page = [
+        "# 001 MSS against SS",
+        (__doc__ or "").partition("\n\n")[2].strip(),
+        markdown.table(TITLES, lines),
+        "Accuracy in %; differences on the same halves, in points: mean ± standard error. Better, "
+        "alike, worse: halves. Fewer halves where a fit takes minutes. Where and why there is "
+        "little to learn: `001_rounds`.",
+        environment.as_markdown(environment.describe(options.command)),
+    ]
+    options.results.mkdir(exist_ok=True, parents=True)
+    write_atomically(options.results / f"{options.page}.md", "\n\n".join(page) + "\n")
+    print(f"{options.page}.md written")
