@@ -1,7 +1,9 @@
 """What a user meets first: the import is light, and nothing compiles twice."""
 
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,16 @@ def test_every_public_name_is_there():
     assert set(dir(regbayes)) == set(regbayes.__all__)
     with pytest.raises(AttributeError, match="no attribute 'mixtures'"):
         regbayes.mixtures  # noqa: B018
+
+
+PACKAGES = sorted(set(regbayes.__all__) - {"__version__", "load", "save", "warmup"})
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_has_its_place_in_the_reference(package):
+    page = Path(__file__).parent.parent / "docs" / "api.md"
+    public = set(importlib.import_module(f"regbayes.{package}").__all__)
+    assert public <= set(page.read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("family", [GibbsInfiniteSVM, DPMultinomialLogit, InfiniteSVM])
