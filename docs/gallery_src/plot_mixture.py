@@ -7,12 +7,11 @@ separates them in the whole table.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas
 from sklearn.metrics import adjusted_rand_score
 from sklearn.svm import LinearSVC
 
-from regbayes.demo import make_table
+from regbayes.datasets import make_subpopulations
 from regbayes.mixture import GibbsInfiniteSVM
 from regbayes.plot import (
     plot_co_assignment,
@@ -21,9 +20,9 @@ from regbayes.plot import (
     plot_trace,
 )
 
-rng = np.random.default_rng(0)
-X, y, group = make_table(300, rng)
-X_new, y_new, group_new = make_table(300, rng)
+table, more = make_subpopulations(300, random_state=0), make_subpopulations(300, random_state=1)
+X, y, group = table.data, table.target, table.groups
+X_new, y_new, group_new = more.data, more.target, more.groups
 
 # %%
 # One line, or as many as the data ask for. The ellipses are the components; `group` was not shown
