@@ -7,7 +7,7 @@ margin for `mu` too; the quasi-Newton rounds solve for it by the SVM of Crammer 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -83,21 +83,23 @@ class Moments:
         rate: float,
         decay: float,
         view_rates: tuple[float, ...],
+        moving: Sequence[bool] | None = None,
     ) -> Moments:
-        """Move `params` in place; the weights W also shrink by ``rate * decay``."""
+        """Move `params` in place, or those of its arrays that are `moving`; the weights W also
+        shrink by ``rate * decay``."""
         t, n_views = self.t + 1, len(view_rates)
         length, correction = rate / (1 - 0.9**t), 1 / np.sqrt(1 - 0.999**t)
         for i, (values, slope, first, second) in enumerate(
             zip(params, gradient, self.first, self.second)
         ):
-            shrink = 1.0 - rate * decay if i < n_views else 1.0
-            pace = length * view_rates[i] if i < n_views else length
-            if values.size:
+            if values.size and (moving is None or moving[i]):
+                shrink = 1.0 - rate * decay if i < n_views else 1.0
+                pace = length * view_rates[i] if i < n_views else length
                 adam(
                     values.ravel(), slope.ravel(), first.ravel(), second.ravel(),
                     pace, shrink, (0.1, 0.001), correction,
                 )  # fmt: skip
-        return replace(self, t=t)
+        return Moments(self.first, self.second, t)
 
 
 class Learnt(NamedTuple):
@@ -343,6 +345,8 @@ def epoch(
     slope = batch_slope if slope is None else slope
     order = rng.permutation(rows.n)
     present = np.zeros_like(state.present)
+    variances = () if model.learn_variance else (params.log_variances, params.log_unit_variance)
+    moving = [all(array is not each for each in variances) for array in params]
     for start in range(0, rows.n, settings.batch_size):
         chosen = order[start : start + settings.batch_size]
         gradient, found = slope(model, settings, params, log_odds, rows, target, chosen, rng)
@@ -352,7 +356,7 @@ def epoch(
         present += found
         length = settings.learning_rate * rate(start / rows.n)
         decay, rates = settings.weight_decay, state.view_rates
-        moments = moments.step(params, gradient, length, decay, rates)
+        moments = moments.step(params, gradient, length, decay, rates, moving)
     # A feature that has found nothing yet is rare, and would be held for rarer at once: so q(v)
     # follows by a step, over a quarter of the learning.
     forget = min(1.0, 4.0 / settings.max_iter)
