@@ -311,7 +311,14 @@ PAPERS = (
             Table(
                 "Figure 1",
                 "001_figure1",
-                (Result("001_figure1", "accuracy by number of states and share of training"),),
+                tuple(
+                    Result(f"001_figure1_{page}_{part}", f"{title}, {what}")
+                    for page, title in (("promoters", "promoters"), ("osuleaf", "leaf contours"))
+                    for part, what in (
+                        ("states", "by number of states"),
+                        *((f"share{n}", f"{n} % for training") for n in (10, 20, 40, 60, 80)),
+                    )
+                ),
             ),
             Table(
                 "Table 3",
@@ -354,7 +361,13 @@ PAPERS = (
             Table(
                 "Figure 2",
                 "001_figure2",
-                (Result("001_figure2", "accuracy by number of topics and share of training"),),
+                tuple(
+                    Result(f"001_figure2_{part}", f"city against rest, {what}")
+                    for part, what in (
+                        ("topics", "by number of topics"),
+                        *((f"share{n}", f"{n} % for training") for n in (5, 10, 20, 40, 60)),
+                    )
+                ),
             ),
         ),
     ),
