@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import StratifiedShuffleSplit
 
 from experiments import environment, markdown
 from experiments.harness import Options, evaluate, paired_differences
@@ -26,16 +25,10 @@ TITLES = ["set", "halves", "SS", "MSS", "MSS − SS", "better", "alike", "worse"
 
 
 def line(name: str, task, options: Options) -> list[str]:
-    X, y = task.load()
-    y = np.asarray(y)
-    if options.quick:
-        some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
-        X, y = [X[i] for i in some], y[some]
-    n = 1 if options.quick else N_HALVES[name]
-    halves = StratifiedShuffleSplit(n, train_size=0.5, test_size=0.5, random_state=0)
+    X, y, halves = table2.load_halves(task, N_HALVES[name], options.quick)
     rows = [row for row in table2.rows(task) if row.name in ("SS", "MSS")]
     cells = evaluate(
-        rows, X, y, list(halves.split(X, y)), {"accuracy": accuracy_score},
+        rows, X, y, halves, {"accuracy": accuracy_score},
         options=replace(options, name=f"001_table2_{name}"),
     )  # fmt: skip
     plain, learnt = (
@@ -46,10 +39,10 @@ def line(name: str, task, options: Options) -> list[str]:
     gap = learnt - plain
     return [
         task.title,
-        str(n),
+        str(len(halves)),
         f"{plain.mean():.1f}",
         f"{learnt.mean():.1f}",
-        f"{100 * mean:+.2f}" + (f" ± {100 * error:.2f}" if n > 1 else ""),
+        f"{100 * mean:+.2f}" + (f" ± {100 * error:.2f}" if len(halves) > 1 else ""),
         *(str(np.sum(which)) for which in (gap > 0, gap == 0, gap < 0)),
     ]
 

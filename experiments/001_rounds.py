@@ -11,7 +11,6 @@ import importlib
 import time
 
 import numpy as np
-from sklearn.model_selection import StratifiedShuffleSplit
 
 from experiments import environment, markdown
 from experiments.harness import Options
@@ -26,13 +25,7 @@ TITLES = [
 
 
 def line(task, quick: bool) -> list[str]:
-    X, y = task.load()
-    y = np.asarray(y)
-    if quick:
-        some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
-        X, y = [X[i] for i in some], y[some]
-    half = StratifiedShuffleSplit(1, train_size=0.5, test_size=0.5, random_state=0)
-    train = next(half.split(np.zeros(len(y)), y))[0]
+    X, y, ((train, _),) = table2.load_halves(task, 1, quick)
     X, y = [X[i] for i in train], y[train]
     plain = SufficientStatisticsScore(table2.base_model(task, 0)).fit_transform(X, y)
     own = MarginClassifier(C=10.0).fit(plain, y).score(plain, y)

@@ -219,15 +219,22 @@ NOTES = (
 )
 
 
+def load_halves(task: Task, n_halves: int, quick: bool):
+    """Sequences, labels and random halves by class; of a quick run few of each, and one."""
+    X, y = task.load()
+    y = np.asarray(y)
+    if quick:
+        some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
+        X, y = [X[i] for i in some], y[some]
+    halves = StratifiedShuffleSplit(
+        1 if quick else n_halves, train_size=0.5, test_size=0.5, random_state=0
+    )
+    return X, y, list(halves.split(np.zeros(len(y)), y))
+
+
 def run(options: Options) -> None:
     for name, task in TASKS.items():
-        X, y = task.load()
-        n_halves = 1 if options.quick else task.n_halves
-        halves = StratifiedShuffleSplit(n_halves, train_size=0.5, test_size=0.5, random_state=0)
-        y = np.asarray(y)
-        if options.quick:  # of each class a few
-            some = np.concatenate([np.flatnonzero(y == c)[:8] for c in np.unique(y)])
-            X, y = [X[i] for i in some], y[some]
+        X, y, halves = load_halves(task, task.n_halves, options.quick)
         lines = rows(task)
         usual = [row.name for row in lines if row.name in USUAL]
         run_table(
@@ -235,7 +242,7 @@ def run(options: Options) -> None:
             lines,
             X,
             y,
-            list(halves.split(X, y)),
+            halves,
             {"accuracy": accuracy_score},
             options=replace(options, name=f"001_table2_{name}"),
             notes=f"{NOTES} {task.note}",

@@ -53,7 +53,7 @@ PAIRS = [
 
 SCENE_NOTES = (
     f"The same 240 visual words for every row. Score rows have an LDA of {TOPICS} topics for each "
-    f"class; the weight of the classifier on the scores, as of the SVMs, and the scaling of SS and "
+    "class; the weight of the classifier on the scores, as of the SVMs, and the scaling of SS and "
     "MSS are chosen by three folds of the training part, topics and margin of MedLDA by two. "
     "The pyramid has the words in their places, 1 + 4 + 16 cells, which no other row sees. Figures "
     "of the paper (90.4 and 83.6 for MSS) are with its own features. The paper's third set, "

@@ -9,7 +9,7 @@ from experiments.harmonium_rows import TASKS, load_task
 from experiments.harness import Options
 from regbayes import datasets
 from regbayes.datasets._remote import write_atomically
-from regbayes.harmonium import InfiniteMaxMarginHarmonium
+from regbayes.harmonium import InfiniteHarmonium, InfiniteMaxMarginHarmonium
 
 
 def fit(name: str, options: Options):
@@ -18,6 +18,11 @@ def fit(name: str, options: Options):
     width, rounds = (20, 10) if options.quick else (200, None)
     model = InfiniteMaxMarginHarmonium(width, 1.0, max_iter=rounds, random_state=0)
     return model.fit(X[train], y[train]), X, y, train
+
+
+def fall(model) -> str:
+    """What learning did to the objective of some of the training items."""
+    return f"from {model.objective_[0]:.4g} to {model.objective_[-1]:.4g}"
 
 
 def draw_activations(ax, model, title: str) -> None:
@@ -42,7 +47,13 @@ def run(options: Options) -> None:
     for ax, (name, task) in zip(axes, TASKS.items()):
         fitted[name] = fit(name, options)
         draw_activations(ax, fitted[name][0], task.title)
-        lines.append(f"- {task.title}: {fitted[name][0].n_features_} features in use")
+        model, X, _, train = fitted[name]
+        plain = InfiniteHarmonium(model.max_features, 1.0, max_iter=model.max_iter, random_state=0)
+        lines.append(
+            f"- {task.title}: {model.n_features_} features in use; the objective of iMMH, "
+            f"contrastive divergence and margin, {fall(model)}; that of iEFH, contrastive "
+            f"divergence alone, {fall(plain.fit(X[train]))}"
+        )
     figure.savefig(options.results / f"{options.page}.png", dpi=120)
 
     model, X, _, train = fitted["scenes"]

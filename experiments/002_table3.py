@@ -43,7 +43,9 @@ def run(options: Options) -> None:
     page = [
         "# 002 Table III: features of iMMH and the groups they speak for",
         f"{model.n_features_} of {model.max_features} features are in use. For each group the two "
-        "features whose mean is highest above that of the next group.",
+        "features whose mean is highest above that of the next group. Learning took the objective, "
+        "contrastive divergence and margin of some of the documents, from "
+        f"{model.objective_[0]:.4g} to {model.objective_[-1]:.4g}.",
         markdown.table(titles, lines),
         environment.as_markdown(environment.describe(options.command)),
     ]

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
-from experiments.score_rows import ScaledAndScored, Scored
+from experiments.score_rows import Scored
 from regbayes.scores import (
     FisherScore,
     FreeEnergyScore,
@@ -20,6 +20,7 @@ from regbayes.scores import (
 from regbayes.topics import LatentDirichlet, MaxMarginTopics
 
 WEIGHTS = [0.1, 1.0, 10.0, 100.0]
+SCALINGS = ("sqrt", "variance")
 
 
 def lda(n_topics, seed, quick=False):
@@ -155,7 +156,12 @@ def score_rows(n_topics, seed, quick=False):
     return {
         "FS": Scored(FisherScore(model)),
         "FESS": Scored(FreeEnergyScore(model)),
-        "SS": ScaledAndScored(SufficientStatisticsScore(model)),
+        "SS": Scored([SufficientStatisticsScore(model, scaling=s) for s in SCALINGS]),
         # Tilts of topics times words learn their samples by heart within a few rounds.
-        "MSS": ScaledAndScored(MaxMarginScore(model, patience=4, random_state=seed, **few)),
+        "MSS": Scored(
+            [
+                MaxMarginScore(model, patience=4, scaling=s, random_state=seed, **few)
+                for s in SCALINGS
+            ]
+        ),
     }

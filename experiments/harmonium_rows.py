@@ -143,7 +143,7 @@ WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0)
 
 
 def tuned_svm(*before: Any, weights: tuple[float, ...] = WEIGHTS, folds: Any = 3) -> GridSearchCV:
-    """A linear SVM whose weight three folds of the training part choose."""
+    """A linear SVM whose weight folds of the training part choose."""
     pipeline = make_pipeline(*before, LinearSVC(dual="auto"))
     return GridSearchCV(pipeline, {"linearsvc__C": weights}, cv=folds)
 
@@ -161,12 +161,17 @@ def views_svm() -> GridSearchCV:
 class FeaturesSVM(ClassifierMixin, BaseEstimator):
     """Features learnt without labels, then a linear SVM: learnt once, not once in each fold."""
 
-    weights: tuple[float, ...] = WEIGHTS
-    folds: Any = 3
-
-    def __init__(self, features: Any, scale: bool = True):
+    def __init__(
+        self,
+        features: Any,
+        scale: bool = True,
+        weights: tuple[float, ...] = WEIGHTS,
+        folds: Any = 3,
+    ):
         self.features = features
         self.scale = scale
+        self.weights = weights
+        self.folds = folds
 
     def fit(self, X: Any, y: Any) -> FeaturesSVM:
         self.features_ = clone(self.features)
@@ -181,11 +186,3 @@ class FeaturesSVM(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         return self.svm_.predict(self.features_.transform(X))
-
-
-class NewsSVM(FeaturesSVM):
-    """For 11,269 documents: a third of them chooses. With larger weights fits take minutes, and
-    may gain a little where units are few."""
-
-    weights = (1e-4, 1e-3, 1e-2)
-    folds = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0)

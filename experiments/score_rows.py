@@ -23,6 +23,7 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     In a fold the map knows the rest alone: one that has seen the labels of what it is tried on
     would choose too large a weight. How many rounds a map learns is that of the fit to all samples.
+    Of several maps the folds choose one first, as they are before anything is learnt.
     """
 
     def __init__(self, scores, n_folds=3):
@@ -31,21 +32,24 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         y = np.asarray(y)
-        self.best_params_ = self._choose(X, y)
-        self.scores_ = clone(self.scores).set_params(**self.best_params_)
-        alike = clone(self.scores_)
+        chosen = self._pick(X, y) if isinstance(self.scores, list) else self.scores
+        self.scores_ = clone(chosen)
         features = self.scores_.fit_transform(X, y)
+        alike = clone(chosen)
         if getattr(self.scores_, "n_rounds_", []):
             alike.set_params(n_iter=self.scores_.n_rounds_[0], n_splits=0)
         weight = WEIGHTS[self._try(alike, X, y).argmax()]
-        self.best_params_["C"] = weight
+        self.best_params_ = {"C": weight}
+        if chosen is not self.scores:
+            self.best_params_["scaling"] = chosen.scaling
         self.head_ = MarginClassifier(C=weight).fit(features, y)
         self.classes_ = self.head_.classes_
         return self
 
-    def _choose(self, X, y):
-        """What is settled before the scores are learnt."""
-        return {}
+    def _pick(self, X, y):
+        still = {"n_iter": 0, "n_splits": 0} if hasattr(self.scores[0], "n_iter") else {}
+        tried = [self._try(clone(each).set_params(**still), X, y).max() for each in self.scores]
+        return self.scores[int(np.argmax(tried))]
 
     def _try(self, scores, X, y):
         """The accuracy in all folds with each weight."""
@@ -61,22 +65,6 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.head_.predict(self.scores_.transform(X))
-
-
-class ScaledAndScored(Scored):
-    """The folds choose how scores are scaled, too, as they are before anything is learnt."""
-
-    def __init__(self, scores, n_folds=3, scalings=("sqrt", "variance")):
-        super().__init__(scores, n_folds)
-        self.scalings = scalings
-
-    def _choose(self, X, y):
-        still = {"n_iter": 0, "n_splits": 0} if hasattr(self.scores, "n_iter") else {}
-        tried = [
-            self._try(clone(self.scores).set_params(scaling=scaling, **still), X, y).max()
-            for scaling in self.scalings
-        ]
-        return {"scaling": self.scalings[int(np.argmax(tried))]}
 
 
 def rbf(X, Y):

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,10 @@ def code_lines():
 @pytest.mark.parametrize("page", MATHEMATICS, ids=lambda page: page.stem)
 def test_names_beside_equations_are_those_of_the_code(page, code_lines):
     source = [page.read_text(encoding="utf-8")]
+    rows = [line for line in source[0].split("\n") if line.startswith("|")]
+    n_names = sum(len(code_lines.NAME.findall(row)) for row in rows)
     code_lines.add_lines(None, f"mathematics/{page.stem}", source)  # a name that is no more raises
+    assert len(re.findall(r"\.py:\d+\)", source[0])) == n_names
 
 
 def test_a_name_that_is_no_more_is_found(code_lines):
