@@ -99,6 +99,7 @@ class Cell:
     # A resumed table may mix these, so every cell remembers its own.
     n_jobs: int = 1
     commit: str = ""
+    key: str = ""  # of what was asked: a cell that a page has already is not filled again
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def evaluate(
         run with ``--fresh``; otherwise a cell that was finished before is not run again.
     """
     _check(rows, splits, groups)
-    work = options.results / ".work" / options.page
+    work, page = options.results / ".work" / options.page, options.results / f"{options.page}.json"
     fingerprint = joblib.hash((X, y, groups))
     commit = environment.git_commit(environment.ROOT)
     tasks = []
@@ -207,7 +208,7 @@ def evaluate(
                 _Task(row.name, number, estimator, row.pass_groups, options.n_jobs, commit, file)
             )
 
-    done = {} if options.fresh else {task.file: _read(task) for task in tasks if task.file.exists()}
+    done = {} if options.fresh else _finished(tasks, page)
     if done:
         print(f"{len(done)} of {len(tasks)} cells were finished before; --fresh runs them again")
     todo = [task for task in tasks if task.file not in done]
@@ -382,6 +383,7 @@ def _fill(
         size=size_found(estimator),
         n_jobs=task.n_jobs,
         commit=task.commit,
+        key=task.file.stem,
     )
     write_atomically(task.file, json.dumps(asdict(cell)))
     return task.file, cell
@@ -394,8 +396,17 @@ def size_found(estimator: Any) -> float | None:
     return float(estimator.n_features_)
 
 
-def _read(task: _Task) -> Cell:
-    return Cell(**json.loads(task.file.read_text(encoding="utf-8")))
+def _finished(tasks: Sequence[_Task], page: Path) -> dict[Path, Cell]:
+    """Cells on disk: of a run that was stopped here, and of a page from whatever machine."""
+    raw = json.loads(page.read_text(encoding="utf-8"))["cells"] if page.exists() else []
+    published = {cell["key"]: Cell(**cell) for cell in raw if cell.get("key")}
+    found = {}
+    for task in tasks:
+        if task.file.exists():
+            found[task.file] = Cell(**json.loads(task.file.read_text(encoding="utf-8")))
+        elif task.file.stem in published:
+            found[task.file] = published[task.file.stem]
+    return found
 
 
 def _params(estimator: Any) -> str:

@@ -1,6 +1,7 @@
 """The harness for tables: same numbers as scikit-learn's own loop, resumable, and honest."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,19 @@ def test_finished_cells_are_not_run_again(options):
     fresh = Options(options.name, fresh=True, results=options.results)
     evaluate(mended, X, y, SPLITS, METRICS, options=fresh)
     assert len(Majority.fits) == 12
+
+
+def test_a_machine_that_has_the_page_alone_goes_on_from_it(options, tmp_path):
+    row = Row("majority", lambda seed: Majority(random_state=seed))
+    run_table("A test", [row], X, y, SPLITS[:2], METRICS, options=options)
+    elsewhere = Options(options.name, results=tmp_path / "elsewhere")
+    elsewhere.results.mkdir()
+    (options.results / "000_test.json").rename(elsewhere.results / "000_test.json")
+    cells = evaluate([row], X, y, SPLITS, METRICS, options=elsewhere)
+    assert [fit["seed"] for fit in Majority.fits] == [0, 1, 2]  # the first two on the first machine
+    assert [cell.split for cell in cells] == [0, 1, 2]
+    evaluate([row], X, y, SPLITS, METRICS, options=replace(elsewhere, fresh=True))
+    assert len(Majority.fits) == 6
 
 
 @pytest.mark.parametrize(
