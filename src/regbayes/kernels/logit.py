@@ -86,5 +86,5 @@ def draw_new_logit_weights(rng, x, label, nu, weights):
             for m in range(weights.shape[1]):
                 weights[j, m] = nu * rng.standard_normal()
                 scores[j, 0] += weights[j, m] * x[m]
-        if -rng.standard_exponential() < log_logit(scores, 0, label):
+        if -rng.standard_exponential() < log_logit(scores, np.int64(0), label):
             return

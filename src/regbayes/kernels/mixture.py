@@ -219,10 +219,23 @@ def remove_member(x, k, components, base, work):
 
 
 @kernel
+def _put(value, k, place):
+    """Copy to the k-th part along the last axis, entry by entry.
+
+    numba compiles the message of a mismatch for every assignment of one array to another, which
+    takes longer than all that is done here.
+    """
+    for a in range(place.shape[0]):
+        for b in range(place.shape[1]):
+            place[a, b, k] = value[a, b]
+
+
+@kernel
 def _empty(k, components, base):
     components.counts[k] = 0
-    components.mean[:, k] = base.mean
-    components.factor[:, :, k] = base.factor
+    for m in range(base.mean.shape[0]):
+        components.mean[m, k] = base.mean[m]
+    _put(base.factor, k, components.factor)
 
 
 @kernel
@@ -280,7 +293,7 @@ def collect_all(X, z, n_components, components, base):
                     for m in range(b + 1):
                         scatter[k, a, b] += base.factor[a, m] * base.factor[b, m]
             cholesky(scatter[k], scatter[k])
-            components.factor[:, :, k] = scatter[k]
+            _put(scatter[k], k, components.factor)
         _refresh(k, components, base)
 
 
@@ -301,12 +314,15 @@ def _drop(k, last, components, columns, z):
     if k == last:
         return
     components.counts[k] = components.counts[last]
-    components.mean[:, k] = components.mean[:, last]
-    components.factor[:, :, k] = components.factor[:, :, last]
+    for m in range(components.mean.shape[0]):
+        components.mean[m, k] = components.mean[m, last]
+    _put(components.factor[:, :, last], k, components.factor)
     components.constant[k] = components.constant[last]
     components.log_size[k] = components.log_size[last]
-    components.weights[k] = components.weights[last]
-    columns[:, :, k] = columns[:, :, last]
+    for m in range(columns.shape[0]):
+        for j in range(columns.shape[1]):
+            components.weights[k, j, m] = components.weights[last, j, m]
+            columns[m, j, k] = columns[m, j, last]
     for d in range(z.shape[0]):
         if z[d] == last:
             z[d] = k
@@ -422,7 +438,7 @@ def _lone_component(base):
         np.zeros(1),
         np.zeros((1, 1, 1)),
     )
-    _empty(0, lone, base)
+    _empty(np.int64(0), lone, base)  # of a literal 0 all would be compiled once more
     return lone
 
 
@@ -431,12 +447,13 @@ def _log_left_out_afresh(d, table, z, components, base):
     """What `log_left_out` says, from the members themselves."""
     n_features = table.X.shape[1]
     lone, work = _lone_component(base), np.empty(n_features)
+    first = np.int64(0)
     for other in range(z.shape[0]):
         if z[other] == z[d] and other != d:
-            add_member(table.X[other], 0, lone, base, work)
-    _refresh(0, lone, base)
+            add_member(table.X[other], first, lone, base, work)
+    _refresh(first, lone, base)
     out, distance = np.empty(1), np.empty(1)
-    log_gates(table.X[d], 1, lone, base, out, distance, np.empty((n_features, 1)))
+    log_gates(table.X[d], first + 1, lone, base, out, distance, np.empty((n_features, 1)))
     return out[0] - lone.log_size[0]
 
 
@@ -484,7 +501,10 @@ def add_iterated_votes(rng, table, components, base, term, alpha, n_rounds, vote
     n_components = components.counts.shape[0]
     n_classes, n_inputs = term.mean.shape
     weights = np.empty((n_components + 1, n_classes, n_inputs))
-    weights[:n_components] = components.weights
+    for k in range(n_components):
+        for j in range(n_classes):
+            for m in range(n_inputs):
+                weights[k, j, m] = components.weights[k, j, m]
     for j in range(n_classes):  # a component not seen yet
         for m in range(n_inputs):
             weights[n_components, j, m] = term.mean[j, m] + term.nu * rng.standard_normal()
@@ -503,7 +523,8 @@ def add_iterated_votes(rng, table, components, base, term, alpha, n_rounds, vote
         _scores(table.X1[d], n_components + 1, columns, scores)
         answer = -1
         for i in range(n_rounds):
-            tilted[:] = gates
+            for k in range(n_components + 1):
+                tilted[k] = gates[k]
             add_log_labels(scores, n_components + 1, answer, term, tilted)
             answer = int(np.argmax(scores[:, categorical_at(tilted, uniforms[i])]))
         votes[d, answer] += 1.0
@@ -526,11 +547,11 @@ def nearest_components(table, components, base):
 def log_base_density(X, base):
     """log p(x | base) of every row: the predictive density of an empty component."""
     empty = _lone_component(base)
-    empty.constant[0] = predictive_constant(0, base.factor, base)
+    empty.constant[0] = predictive_constant(np.int64(0), base.factor, base)
     distance, parts = np.empty(1), np.empty((X.shape[1], 1))
     out = np.empty(X.shape[0])
     for d in range(X.shape[0]):
-        log_gates(X[d], 1, empty, base, out[d : d + 1], distance, parts)
+        log_gates(X[d], np.int64(1), empty, base, out[d : d + 1], distance, parts)
     return out
 
 
