@@ -55,13 +55,13 @@ ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
 
 # %%
 # Which topics decide the label of one note? First what it says, then the weights of topics times
-# the square roots of their shares, since that is what the classifier reads.
+# what the note shows of them.
 
 note = X[new][:1]
 " ".join(np.repeat(words, note[0]))
 
 # %%
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-shares = np.sqrt(model.transform(note)[0])
-plot_topic_words(top, model.topic_weights_, model.classes_, shares, ax=ax)
+evidence = model.evidence(note)[0]
+plot_topic_words(top, model.topic_weights_, model.classes_, evidence, ax=ax)
 ax.set_title(f"labelled {model.predict(note)[0]}, and is about {y[new][0]}")

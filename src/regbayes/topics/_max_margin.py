@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from regbayes import chains
 from regbayes.data import check_labelled_documents
@@ -21,7 +22,7 @@ from regbayes.priors import (
 )
 from regbayes.topics import gibbs
 from regbayes.topics._latent_dirichlet import COUNT, POSITIVE, TopicModel, best_chain
-from regbayes.topics.tuning import tune
+from regbayes.topics.reading import Task, as_inputs, tune, word_weights
 
 
 class MaxMarginTopics(ClassifierMixin, TopicModel):
@@ -40,11 +41,12 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
     cost : float, default=100.0
         Cost of a wrong label: the margin that is asked for. Shares of topics are small numbers, and
         a margin moves the topics of a document only if it costs as much as words do.
-    prediction : {"tuned", "refit", "average"}, default="tuned"
-        `"refit"`: for every chain, a max-margin classifier of the square roots of the shares of
-        topics, as found without the labels; the mean of their scores. `"tuned"`: the same, and
-        the topics move a little to where that classifier has its margin. `"average"`: the mean over
-        draws of the classifiers that were sampled with the topics.
+    prediction : {"tuned", "average"}, default="tuned"
+        `"tuned"`: words are read one by one, by the topics that they show out of context, as
+        the documents that are to be labelled have to be read too; these topics move to where a
+        max-margin classifier of them has its margin, and the mean of the scores of all chains
+        counts. `"average"`: the mean over draws of the classifiers that were sampled with the
+        topics.
     alpha, beta
         As in :class:`LatentDirichlet`; with ``n_topics="auto"``, `alpha` is not used.
     concentration, gamma : float or (shape, rate), default=(1.0, 1.0)
@@ -54,10 +56,13 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         With ``n_topics="auto"``: where the process is truncated.
     nu : float or (shape, rate), default=(1.0, 100.0)
         Scale of the weights: a number fixes it, a pair is a Gamma prior on ``1 / nu**2``.
-    refit_C : float, default=0.3
-        Weight of the margin of the refitted classifiers.
-    n_rounds : int, default=4
-        With ``prediction="tuned"``: rounds over the documents.
+    tuning_C : float, default=1.5
+        With ``prediction="tuned"``: weight of the margin of a document, above 1.
+    stay : float, default=0.1
+        With ``prediction="tuned"``: what it costs a word to leave the topics that it was sampled
+        in. Small numbers are for accuracy, large ones for topics as the documents have them.
+    n_rounds : int, default=20
+        With ``prediction="tuned"``: rounds at most, of classifier and topics in turn.
     n_draws, burn_in, thin, n_chains, random_state, n_jobs, verbose, callbacks, warm_start,
     checkpoint
         As in :class:`LatentDirichlet`. All chains have a say in predictions.
@@ -78,8 +83,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
 
     Notes
     -----
-    What X may hold is as in :class:`LatentDirichlet`; an empty document has the scores of the
-    prior's shares. The z-updates use the margin itself, by Metropolis steps, and the weights are
+    What X may hold is as in :class:`LatentDirichlet`; the scores of an empty document are
+    the intercepts. The z-updates use the margin itself, by Metropolis steps, and the weights are
     drawn by the augmentation that all max-margin families here share.
 
     References
@@ -111,8 +116,9 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         "gamma": [POSITIVE, tuple, list],
         "max_topics": [COUNT],
         "nu": [POSITIVE, tuple, list],
-        "prediction": [StrOptions({"tuned", "refit", "average"})],
-        "refit_C": [POSITIVE],
+        "prediction": [StrOptions({"tuned", "average"})],
+        "tuning_C": [Interval(Real, 1, None, closed="neither")],
+        "stay": [POSITIVE],
         "n_rounds": [COUNT],
     }
 
@@ -129,8 +135,9 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         gamma=(1.0, 1.0),
         max_topics=100,
         nu=(1.0, 100.0),
-        refit_C=0.3,
-        n_rounds=4,
+        tuning_C=1.5,
+        stay=0.1,
+        n_rounds=20,
         n_draws=20,
         burn_in=160,
         thin=2,
@@ -152,7 +159,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         self.gamma = gamma
         self.max_topics = max_topics
         self.nu = nu
-        self.refit_C = refit_C
+        self.tuning_C = tuning_C
+        self.stay = stay
         self.n_rounds = n_rounds
         self.n_draws = n_draws
         self.burn_in = burn_in
@@ -201,16 +209,15 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         found = [
             gibbs.summarize(chain, documents.n_words, only_used) for chain in self.trace_.chains
         ]
-        if self.prediction != "average":
-            rng, n_rounds = np.random.default_rng([seed, 1]), 0
-            if self.prediction == "tuned":
-                n_rounds = self.n_rounds
-            found = [
-                tune(documents, labels, summary, self.refit_C, n_rounds, rng, self._n_threads)
-                for summary in found
-            ]
-        self._summaries = found
-        best = found[best_chain(self.trace_)]
+        self._readings = []
+        if self.prediction == "tuned":
+            self._word_weights = word_weights(documents)
+            inputs = as_inputs(documents, self._word_weights)
+            task = Task(inputs, codes, len(self.classes_), self.tuning_C, self.stay)
+            tuned = [tune(task, summary, self.n_rounds) for summary in found]
+            self._readings, found = [list(each) for each in zip(*tuned)]
+        self._best_chain = best_chain(self.trace_)
+        best = found[self._best_chain]
         self.components_, self.alpha_ = np.ascontiguousarray(best.phi.T), best.alpha
         weights = best.weights - best.weights.mean(axis=0)
         self.topic_weights_, self.intercept_ = weights[:, :-1], weights[:, -1]
@@ -257,18 +264,36 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
             Columns in the order of `classes_`; rows sum to one.
         """
         sampled = self.prediction == "average"
-        C, cost = (self.C, self.cost) if sampled else (self.refit_C, 1.0)
+        C, cost = (self.C, self.cost) if sampled else (self.tuning_C, 1.0)
         return np.exp(gibbs.log_label_shares(self._scores(X), C, cost))
+
+    def evidence(self, X: Any) -> NDArray:
+        """How much of each topic the best chain reads in documents: what its scores are made of.
+
+        The scores of that chain are ``evidence(X) @ topic_weights_.T + intercept_``, so the
+        products tell which topics decide the label of a document, and words with them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+
+        Returns
+        -------
+        ndarray of shape (n_documents, n_topics)
+        """
+        documents = self._new_documents(X)
+        if self.prediction == "average":
+            found = gibbs.expected_counts(documents, self.alpha_, self._phi, self._n_threads)
+            return found / documents.sizes[:, None]
+        inputs = as_inputs(documents, self._word_weights)
+        return inputs @ self._readings[self._best_chain].topics
 
     def _scores(self, X: Any) -> NDArray:
         documents = self._new_documents(X)
         if self.prediction == "average":
             return gibbs.average_scores(documents, list(self.trace_), self._n_threads)
-        each = [
-            gibbs.readings(documents, summary, self._n_threads) @ summary.weights.T
-            for summary in self._summaries
-        ]
-        return np.mean(each, axis=0)
+        inputs = as_inputs(documents, self._word_weights)
+        return np.mean([reading.scores(inputs) for reading in self._readings], axis=0)
 
     def _prior(self) -> tuple[int, AsymmetricDirichlet | HierarchicalProportions]:
         if self.n_topics != "auto":

@@ -35,7 +35,7 @@ from regbayes.kernels.topics import (
     settle,
     sum_log_rests,
 )
-from regbayes.margin import GibbsClassifier, crammer_singer
+from regbayes.margin import GibbsClassifier
 from regbayes.priors import (
     AsymmetricDirichlet,
     Fixed,
@@ -317,35 +317,6 @@ def summarize(draws: Sequence[Mapping[str, Any]], n_words: int, only_used: bool)
     alpha = np.mean([draw["alpha"][kept] for draw in draws], axis=0)
     weights = np.mean([draw["weights"] for draw in draws], axis=0)
     return Summary(alpha, phi, weights[:, np.append(kept, True)])
-
-
-def refit(
-    documents: Documents,
-    labels: Labels,
-    summary: Summary,
-    C: float,
-    rng: np.random.Generator,
-    n_threads: int = 1,
-) -> Summary:
-    """A max-margin classifier of what the topics say without the labels.
-
-    The topics of training documents were drawn with the labels in sight, and those of new documents
-    will not be: a classifier of the former expects too much.
-    """
-    found = crammer_singer(
-        readings(documents, summary, n_threads),
-        labels.y,
-        labels.classifier.n_classes,
-        rng=rng,
-        C=C,
-        tol=1e-3,
-    )
-    return summary._replace(weights=found.weights)
-
-
-def readings(documents: Documents, summary: Summary, n_threads: int = 1) -> NDArray:
-    """Square roots of the shares of topics in documents, of unit length, and a constant."""
-    return with_constant(np.sqrt(proportions_of(documents, summary.alpha, summary.phi, n_threads)))
 
 
 def expected_counts(
