@@ -11,13 +11,15 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
 from experiments.score_rows import Scored
+from regbayes.data import check_documents, check_labelled_documents
 from regbayes.scores import (
     FisherScore,
     FreeEnergyScore,
     MaxMarginScore,
     SufficientStatisticsScore,
 )
-from regbayes.topics import LatentDirichlet, MaxMarginTopics
+from regbayes.topics import LatentDirichlet, MaxMarginTopics, reading
+from regbayes.topics.gibbs import Summary
 
 WEIGHTS = [0.1, 1.0, 10.0, 100.0]
 SCALINGS = ("sqrt", "variance")
@@ -119,34 +121,37 @@ class Searched(ClassifierMixin, BaseEstimator):
         return self.search_.predict(self.features_.transform(X))
 
 
-def max_margin_topics(seed, grid, n_chains, quick=False):
-    """Gibbs MedLDA; topics and margin are chosen by two folds of the training part, one chain."""
+def max_margin_topics(seed, n_topics, n_chains, quick=False, **options):
+    """Gibbs MedLDA; nothing is chosen."""
     sweeps = {"burn_in": 10, "n_draws": 2} if quick else {"burn_in": 100, "n_draws": 10}
-    return Chosen(
-        MaxMarginTopics(thin=4, n_chains=n_chains, random_state=seed, **sweeps),
-        {name: values[:1] for name, values in grid.items()} if quick else grid,
+    return MaxMarginTopics(
+        n_topics, thin=4, n_chains=n_chains, random_state=seed, **sweeps, **options
     )
 
 
-class Chosen(ClassifierMixin, BaseEstimator):
-    """A search with one chain, then all chains with what it found."""
+class RandomTopics(ClassifierMixin, BaseEstimator):
+    """The readings of MedLDA, from topics that nobody sampled: what is not owed to topics."""
 
-    def __init__(self, model, grid):
-        self.model = model
-        self.grid = grid
+    def __init__(self, n_topics, random_state=None):
+        self.n_topics = n_topics
+        self.random_state = random_state
 
     def fit(self, X, y):
-        self.best_params_ = {name: values[0] for name, values in self.grid.items()}
-        if np.prod([len(values) for values in self.grid.values()]) > 1:
-            one = clone(self.model).set_params(n_chains=1)
-            search = GridSearchCV(one, self.grid, cv=2, refit=False).fit(X, y)
-            self.best_params_ = search.best_params_
-        self.model_ = clone(self.model).set_params(**self.best_params_).fit(X, y)
-        self.classes_ = self.model_.classes_
+        documents, self.classes_, codes = check_labelled_documents(self, X, y)
+        rng = np.random.default_rng(self.random_state)
+        topics = rng.dirichlet(np.full(documents.n_words, 0.05), self.n_topics).T + 1e-9
+        drawn = Summary(np.ones(self.n_topics), topics, np.empty((0, 0)))
+        usual = MaxMarginTopics()
+        self.word_weights_ = reading.word_weights(documents)
+        inputs = reading.as_inputs(documents, self.word_weights_)
+        task = reading.Task(inputs, codes, len(self.classes_), usual.tuning_C, usual.stay)
+        self.reading_, _ = reading.tune(task, drawn, usual.n_rounds)
         return self
 
     def predict(self, X):
-        return self.model_.predict(X)
+        documents = check_documents(self, X, reset=False)
+        scores = self.reading_.scores(reading.as_inputs(documents, self.word_weights_))
+        return self.classes_[scores.argmax(axis=1)]
 
 
 def score_rows(n_topics, seed, quick=False):
