@@ -205,6 +205,16 @@ def test_many_features_are_turned_into_few():
     np.testing.assert_allclose(found.multipliers, flat.multipliers[:12], atol=1e-4)
 
 
+def test_products_may_be_shared():
+    features, codes = blobs(30, 50, 3)
+    some = np.arange(0, 30, 2)
+    gram = med.products(features)[np.ix_(some, some)]
+    alone = med.solve(features[some], codes[some], 3, 5.0, **TIGHT)
+    shared = med.solve(features[some], codes[some], 3, 5.0, gram=gram, **TIGHT)
+    np.testing.assert_allclose(shared.weights, alone.weights, atol=1e-9)
+    assert med.products(features[:, :20]).size == 0
+
+
 def test_samples_may_repeat_themselves():
     """Then the span has fewer dimensions than there are samples."""
     features, codes = blobs(4, 12, 2)

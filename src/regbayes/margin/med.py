@@ -68,6 +68,7 @@ def solve(
     start: NDArray | None = None,
     tol: float = 1e-6,
     max_iter: int = 5000,
+    gram: NDArray | None = None,
 ) -> Discriminant:
     """The classifier of largest (expected) margin.
 
@@ -88,6 +89,9 @@ def solve(
     max_iter : int
         Sweeps over the samples at most. Where they creep, and the weights are not too many, an
         interior point method takes over long before.
+    gram : ndarray of shape (n_samples, n_samples), optional
+        Products of the features with each other, if there are more features than samples: several
+        problems about the same samples may share them. See :func:`products`.
 
     Returns
     -------
@@ -104,7 +108,8 @@ def solve(
     multipliers = np.zeros((n_samples, n_classes))
     if start is not None:
         np.clip(start, 0.0, C * (1 - 1e-12), out=multipliers)
-    gram = features @ features.T if n_features > n_samples else np.empty((0, 0))
+    if gram is None:
+        gram = products(features)
     squares = np.einsum("sm,sm->s", features, features)
 
     def sweep(tol: float, most: int) -> int:
@@ -149,6 +154,12 @@ def solve(
             stacklevel=2,
         )
     return Discriminant(weights, multipliers, loss)
+
+
+def products(features: NDArray) -> NDArray:
+    """Products of the features of samples with each other, where these are the smaller matrix."""
+    n_samples, n_features = features.shape
+    return features @ features.T if n_features > n_samples else np.empty((0, 0))
 
 
 def _worth_trying(n_samples: int, rank: int, n_classes: int) -> int:

@@ -140,6 +140,7 @@ class Referee:
     def judge(self, problem: Problem, features: NDArray) -> tuple[float, NDArray]:
         """The margin loss of all samples, and minus its derivative by their features."""
         total, out = 0.0, np.empty_like(features)
+        gram = med.products(features)  # of all, once; a part of it is that of a part
         for f, (rest, fold) in enumerate(self.folds):
             last = self.found[f]
             self.found[f] = found = med.solve(
@@ -150,6 +151,7 @@ class Referee:
                 problem.margin,
                 None if last is None else last.multipliers,
                 tol=1e-4,
+                gram=gram[np.ix_(rest, rest)] if len(gram) else None,
             )
             losses, multipliers = med.margin_terms(
                 features[fold] @ found.weights.T, problem.codes[fold], problem.C, problem.margin
