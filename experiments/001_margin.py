@@ -7,29 +7,30 @@ those of Table 2, and go on where it stops; cells that it has filled are not fil
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 from sklearn.metrics import accuracy_score
 
 from experiments import environment, markdown
-from experiments.harness import Options, evaluate, paired_differences
+from experiments.harness import Cell, Options, evaluate, paired_differences
 from regbayes.datasets._remote import write_atomically
 
 table2 = importlib.import_module("experiments.001_table2")
 N_HALVES = {
-    "promoters": 20, "libras": 20, "japanese_vowels": 20, "hill_valley": 20, "osuleaf": 8,
-    "splice_junction": 4, "kinases": 4, "scope40": 1, "characters": 2,
+    "promoters": 20, "libras": 20, "japanese_vowels": 20, "hill_valley": 20, "osuleaf": 20,
+    "splice_junction": 5, "kinases": 8, "scope40": 3, "characters": 5,
 }  # fmt: skip
 TITLES = ["set", "halves", "SS", "MSS", "MSS − SS", "better", "alike", "worse"]
 
 
-def line(name: str, task, options: Options) -> list[str]:
+def line(name: str, task, options: Options) -> tuple[list[str], list[Cell]]:
     X, y, halves = table2.load_halves(task, N_HALVES[name], options.quick)
     rows = [row for row in table2.rows(task) if row.name in ("SS", "MSS")]
     cells = evaluate(
         rows, X, y, halves, {"accuracy": accuracy_score},
-        options=replace(options, name=f"001_table2_{name}"),
+        options=replace(options, name=f"001_table2_{name}"), pages=(table2.CELLS,),
     )  # fmt: skip
     plain, learnt = (
         100 * np.array([cell.scores["accuracy"] for cell in cells if cell.row == row.name])
@@ -37,7 +38,7 @@ def line(name: str, task, options: Options) -> list[str]:
     )
     mean, error = paired_differences(cells, "MSS", "SS")["accuracy"]
     gap = learnt - plain
-    return [
+    columns = [
         task.title,
         str(len(halves)),
         f"{plain.mean():.1f}",
@@ -45,11 +46,13 @@ def line(name: str, task, options: Options) -> list[str]:
         f"{100 * mean:+.2f}" + (f" ± {100 * error:.2f}" if len(halves) > 1 else ""),
         *(str(np.sum(which)) for which in (gap > 0, gap == 0, gap < 0)),
     ]
+    return columns, cells
 
 
 def run(options: Options) -> None:
     tasks = list(table2.TASKS.items())
-    lines = [line(*task, options) for task in (tasks[:2] if options.quick else tasks)]
+    found = [line(*task, options) for task in (tasks[:2] if options.quick else tasks)]
+    lines = [columns for columns, _ in found]
     page = [
         "# 001 MSS against SS",
         (__doc__ or "").partition("\n\n")[2].strip(),
@@ -60,5 +63,8 @@ def run(options: Options) -> None:
         environment.as_markdown(environment.describe(options.command)),
     ]
     options.results.mkdir(exist_ok=True, parents=True)
+    if not options.quick:
+        raw = {"cells": [asdict(cell) for _, cells in found for cell in cells]}
+        write_atomically(options.results / f"{table2.CELLS}.json", json.dumps(raw, indent=1) + "\n")
     write_atomically(options.results / f"{options.page}.md", "\n\n".join(page) + "\n")
     print(f"{options.page}.md written")

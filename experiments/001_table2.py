@@ -36,6 +36,7 @@ from regbayes.scores import (
     TOPScore,
 )
 
+CELLS = "001_margin_cells"  # of SS and MSS on more halves
 K, SYMBOLS = 4, 20  # of every score row: no choice, so no choice on test data
 
 
@@ -245,6 +246,7 @@ def run(options: Options) -> None:
             halves,
             {"accuracy": accuracy_score},
             options=replace(options, name=f"001_table2_{name}"),
+            pages=(CELLS,),
             notes=f"{NOTES} {task.note}",
             compare=[*PAIRS, *(("our best pipeline", name) for name in usual)],
         )

@@ -127,6 +127,7 @@ def run_table(
     groups: Any = None,
     seed: int = 0,
     code_version: str = "1",
+    pages: Sequence[str] = (),
     notes: str = "",
     compare: Sequence[tuple[str, str]] = (),
     splits_per_repeat: int = 1,
@@ -138,7 +139,7 @@ def run_table(
     """
     cells = evaluate(
         rows, X, y, splits, metrics,
-        options=options, groups=groups, seed=seed, code_version=code_version,
+        options=options, groups=groups, seed=seed, code_version=code_version, pages=pages,
     )  # fmt: skip
     machine = environment.describe(options.command)
     page = [f"# {title}", as_table(cells), _legend(cells, len(splits), machine["commit"])]
@@ -173,6 +174,7 @@ def evaluate(
     groups: Any = None,
     seed: int = 0,
     code_version: str = "1",
+    pages: Sequence[str] = (),
 ) -> list[Cell]:
     """Every row on every split, in order. A figure draws from these; `run_table` tabulates them.
 
@@ -190,9 +192,11 @@ def evaluate(
     code_version : str, default="1"
         Part of the key of a finished cell. Change it when the code behind a row has changed, or
         run with ``--fresh``; otherwise a cell that was finished before is not run again.
+    pages : sequence of str
+        Results other than the experiment's own in which finished cells may be, by name.
     """
     _check(rows, splits, groups)
-    work, page = options.results / ".work" / options.page, options.results / f"{options.page}.json"
+    work = options.results / ".work" / options.page
     fingerprint = joblib.hash((X, y, groups))
     commit = environment.git_commit(environment.ROOT)
     tasks = []
@@ -208,7 +212,11 @@ def evaluate(
                 _Task(row.name, number, estimator, row.pass_groups, options.n_jobs, commit, file)
             )
 
-    done = {} if options.fresh else _finished(tasks, page)
+    done = (
+        {}
+        if options.fresh
+        else _finished(tasks, [options.results / f"{name}.json" for name in (options.page, *pages)])
+    )
     if done:
         print(f"{len(done)} of {len(tasks)} cells were finished before; --fresh runs them again")
     todo = [task for task in tasks if task.file not in done]
@@ -396,10 +404,12 @@ def size_found(estimator: Any) -> float | None:
     return float(estimator.n_features_)
 
 
-def _finished(tasks: Sequence[_Task], page: Path) -> dict[Path, Cell]:
-    """Cells on disk: of a run that was stopped here, and of a page from whatever machine."""
-    raw = json.loads(page.read_text(encoding="utf-8"))["cells"] if page.exists() else []
-    published = {cell["key"]: Cell(**cell) for cell in raw if cell.get("key")}
+def _finished(tasks: Sequence[_Task], pages: Sequence[Path]) -> dict[Path, Cell]:
+    """Cells on disk: of a run that was stopped here, and of pages from whatever machine."""
+    published = {}
+    for page in pages:
+        raw = json.loads(page.read_text(encoding="utf-8"))["cells"] if page.exists() else []
+        published.update({cell["key"]: Cell(**cell) for cell in raw if cell.get("key")})
     found = {}
     for task in tasks:
         if task.file.exists():

@@ -129,6 +129,11 @@ def test_a_machine_that_has_the_page_alone_goes_on_from_it(options, tmp_path):
     assert [cell.split for cell in cells] == [0, 1, 2]
     evaluate([row], X, y, SPLITS, METRICS, options=replace(elsewhere, fresh=True))
     assert len(Majority.fits) == 6
+    third = Options(options.name, results=tmp_path / "third")
+    third.results.mkdir()
+    (elsewhere.results / "000_test.json").rename(third.results / "more_cells.json")
+    evaluate([row], X, y, SPLITS[:2], METRICS, options=third, pages=["more_cells"])
+    assert len(Majority.fits) == 6
 
 
 @pytest.mark.parametrize(
