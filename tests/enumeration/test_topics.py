@@ -15,6 +15,7 @@ from regbayes.margin import GibbsClassifier
 from regbayes.priors import AsymmetricDirichlet, Fixed, GammaPrior, HierarchicalProportions
 from regbayes.topics import gibbs
 from tests.helpers import assert_pmf
+from tests.mutants import TOPIC_CHAIN, mutant
 
 V = 3
 WORDS = [[0, 0, 1], [1, 2, 2]]  # of two documents
@@ -151,10 +152,10 @@ CASES = {
 }  # fmt: skip
 
 
-def check(case, n_draws, thin):
+def check(case, n_draws, thin, module=gibbs):
     model, weights = CASES[case], None
     rng = np.random.default_rng(5)
-    state = gibbs.init(model, rng)
+    state = module.init(model, rng)
     if "given" in case:
         weights = np.array([[1.0, -1.5, 0.5, 0.0], [-1.0, 2.0, 0.0, 0.3], [0.5, 0.0, 1.0, -0.2]])
         state = replace(state, weights=weights)
@@ -167,9 +168,9 @@ def check(case, n_draws, thin):
     for i in range(n_draws):
         for _ in range(thin):
             if weights is None:
-                state = gibbs.step(model, rng, state)
+                state = module.step(model, rng, state)
             else:
-                state = gibbs.draw_phi(model, rng, gibbs.draw_z(model, rng, state))
+                state = module.draw_phi(model, rng, module.draw_z(model, rng, state))
         drawn[i] = places[named(state.z)]
     assert_pmf(drawn, expected)
 
@@ -183,3 +184,12 @@ def test_topics_follow_the_exact_posterior(case):
 @pytest.mark.parametrize("case", CASES)
 def test_topics_follow_the_exact_posterior_closely(case):
     check(case, n_draws=100_000, thin=8)
+
+
+@pytest.mark.slow
+def test_scores_that_are_not_moved_on_are_caught(tmp_path):
+    """A bug that hides from Geweke's test, whose weights vary: with given ones it shows."""
+    old, new = "    scores[:] = proposed\n", "    proposed[0] += 0.0\n"
+    module = mutant(TOPIC_CHAIN, TOPIC_CHAIN[0], old, new, tmp_path)
+    with pytest.raises(AssertionError):
+        check("margin, three classes, weights given", n_draws=100_000, thin=2, module=module)
