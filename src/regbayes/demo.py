@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import SVC, LinearSVC
@@ -25,7 +27,10 @@ from regbayes.plot import plot_component_counts, plot_decision_regions
 
 def choose(model: Any, grid: dict[str, Any], X: NDArray, y: NDArray) -> Any:
     """The model with parameters chosen by cross-validation inside the training part."""
-    return GridSearchCV(model, grid, cv=3).fit(X, y).best_estimator_
+    with warnings.catch_warnings():
+        # Chains are short here, and may disagree: good enough to choose by.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return GridSearchCV(model, grid, cv=3).fit(X, y).best_estimator_
 
 
 def recovery(z: NDArray, group: NDArray) -> NDArray:
