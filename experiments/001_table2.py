@@ -62,31 +62,31 @@ TASKS = {
         n_folds=5,
     ),
     "libras": Task(
-        "Libras, hand movements", lambda: datasets.fetch_libras(return_X_y=True), 5,
+        "Libras, hand movements", lambda: datasets.fetch_libras(return_X_y=True), 10,
         note="30 of the 360 rows repeat another one exactly, so halves leak a little.",
     ),
     "japanese_vowels": Task(
-        "Japanese vowels, the speaker", lambda: datasets.fetch_japanese_vowels(return_X_y=True), 5
+        "Japanese vowels, the speaker", lambda: datasets.fetch_japanese_vowels(return_X_y=True), 10
     ),
     "hill_valley": Task(
-        "Hill-Valley, with noise", lambda: datasets.fetch_hill_valley(return_X_y=True), 5,
+        "Hill-Valley, with noise", lambda: datasets.fetch_hill_valley(return_X_y=True), 20,
         quantizer={"use": "positions", "center": True, "scale": True},
         note="Rows are centred and scaled before they are quantised: with that, the problem is "
         "easy, and without it hardly any row learns it.",
     ),
     "osuleaf": Task(
         "OSU leaf contours, a stand-in for chicken pieces",
-        lambda: datasets.fetch_osuleaf(return_X_y=True), 3, shapes=(5, 15, 50),
+        lambda: datasets.fetch_osuleaf(return_X_y=True), 10, shapes=(5, 15, 50),
     ),
     "splice_junction": Task(
-        "splice junctions", lambda: datasets.fetch_splice_junction(return_X_y=True), 2, "dna",
+        "splice junctions", lambda: datasets.fetch_splice_junction(return_X_y=True), 5, "dna",
         (1, 20, 60), learn="never",
         note="185 rows repeat an earlier sequence. The best pipeline does not try a margin here, "
         "which takes half an hour where it has chosen sixty segments of four states.",
     ),
     "kinases": Task(
         "protein kinases AGC / CMGC / TK, a stand-in",
-        lambda: datasets.fetch_kinase_domains(return_X_y=True), 4, "protein", (1,),
+        lambda: datasets.fetch_kinase_domains(return_X_y=True), 8, "protein", (1,),
         learn="never",
         note="Orthologues of one protein are in both halves: easy for every row. The best "
         "pipeline does not try a margin here, which would take ten minutes. It was given words "
@@ -99,7 +99,7 @@ TASKS = {
     ),
     "characters": Task(
         "character trajectories, the labelled half",
-        lambda: datasets.fetch_character_trajectories(return_X_y=True), 2,
+        lambda: datasets.fetch_character_trajectories(return_X_y=True), 5,
         quantizer={"use": "positions"}, segments=(1, 4, 8), learn="never",
         note="The best pipeline does not try a margin here. It was given segments after a first "
         "look at the first of these halves.",
