@@ -88,9 +88,11 @@ def split_by_class(y, n_train, n_splits):
     return splits
 
 
-def score_lines(n_topics, quick, wrap):
+def score_lines(n_topics, quick, wrap, **folds):
     def line(name):
-        return Row(name, lambda seed: wrap(rows_of.score_rows(n_topics, seed, quick)[name]))
+        return Row(
+            name, lambda seed: wrap(rows_of.score_rows(n_topics, seed, quick, **folds)[name])
+        )
 
     return [line(name) for name in ("FS", "FESS", "SS", "MSS")]
 
@@ -191,7 +193,8 @@ def texts(options: Options) -> None:
                 ),
             ),
             *topic_lines(task.n_topics, quick, all_words),
-            *score_lines(task.scored_topics, quick, few_words),
+            # Fewer folds than by default: a classifier of so many scores takes seconds.
+            *score_lines(task.scored_topics, quick, few_words, n_folds=4, n_splits=2),
         ]
         run_table(
             f"001 Table 3, texts: {task.title}", lines, X, y, splits, {"accuracy": accuracy_score},

@@ -154,21 +154,18 @@ class RandomTopics(ClassifierMixin, BaseEstimator):
         return self.classes_[scores.argmax(axis=1)]
 
 
-def score_rows(n_topics, seed, quick=False):
-    """FS, FESS, SS and MSS over one size of LDA, a law for each class."""
+def score_rows(n_topics, seed, quick=False, **folds):
+    """FS, FESS, SS and MSS over one size of LDA, a law for each class; `folds` are those of MSS."""
     few = {"n_iter": 2} if quick else {}
     model = lda(n_topics, seed, quick)
     return {
         "FS": Scored(FisherScore(model)),
         "FESS": Scored(FreeEnergyScore(model)),
         "SS": Scored([SufficientStatisticsScore(model, scaling=s) for s in SCALINGS]),
-        # Tilts of topics times words learn their samples by heart within a few rounds; fewer folds
-        # than by default, since a classifier of so many scores takes seconds.
+        # Tilts of topics times words learn their samples by heart within a few rounds.
         "MSS": Scored(
             [
-                MaxMarginScore(
-                    model, patience=4, n_folds=4, n_splits=2, scaling=s, random_state=seed, **few
-                )
+                MaxMarginScore(model, patience=4, scaling=s, random_state=seed, **folds, **few)
                 for s in SCALINGS
             ]
         ),
