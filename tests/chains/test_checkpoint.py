@@ -546,6 +546,14 @@ def test_warm_start_refuses_other_data_and_says_when_it_cannot_go_on():
 # Ctrl-C.
 
 
+@pytest.fixture(autouse=True)
+def hears_ctrl_c():
+    """As in a terminal: a shell starts what is to run in the background deaf to it."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
 class Interrupt(Bomb):
     """Ctrl-C after so many sweeps, in the middle of a fit."""
 
