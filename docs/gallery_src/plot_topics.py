@@ -55,7 +55,7 @@ ax.set_title(f"{model.score(X[new], y[new]):.0%} of new notes right")
 
 # %%
 # Which topics decide the label of one note? First what it says, then the weights of topics times
-# what the note shows of them.
+# what the note shows of them, more than notes usually do.
 
 note = X[new][:1]
 " ".join(np.repeat(words, note[0]))

@@ -186,8 +186,9 @@ def test_empty_documents_are_taken():
     intercepts = np.mean([draw["weights"][:, -1] for draw in model.trace_], axis=0)
     np.testing.assert_allclose(model.decision_function(X)[5], intercepts[1] - intercepts[0])
     model = MaxMarginTopics(3, n_chains=1, **few).fit(X, y)
-    intercepts = model.intercept_
-    np.testing.assert_allclose(model.decision_function(X)[5], intercepts[1] - intercepts[0])
+    scores = model.evidence(X[5:6]) @ model.topic_weights_.T + model.intercept_
+    assert (model.evidence(X[5:6]) < 0).all()
+    np.testing.assert_allclose(model.decision_function(X)[5], scores[0, 1] - scores[0, 0])
     nothing = LatentDirichlet(3, **few).fit(np.zeros((4, 5)))
     np.testing.assert_allclose(nothing.components_.sum(axis=1), 1)
 

@@ -50,7 +50,7 @@ def test_slopes_are_those_of_the_loss(problem):
 
     def loss(words, intercepts):
         each = np.column_stack([words.T, intercepts])
-        return task.loss(reading.Reading(np.eye(6), each))
+        return task.loss(reading.Reading(np.eye(6), each, np.zeros(6)))
 
     value, by_words, by_intercepts = loss(words, weights[:, -1])
     assert value > 0
@@ -73,7 +73,7 @@ def test_rounds_go_to_where_the_objective_is_stationary(problem):
     def largest_slope(state):
         def objective(tilts, weights):
             topics = softmax(state.log_first + tilts, axis=1)
-            there = state._replace(reading=reading.Reading(topics, weights))
+            there = state._replace(reading=reading.Reading(topics, weights, np.zeros(3)))
             return task.loss(there.reading)[0] + reading.divergence(task, there)
 
         tilts, weights = state.tilts, state.reading.weights
@@ -132,6 +132,7 @@ def test_evidence_makes_the_scores_of_a_chain():
         scores = evidence @ model.topic_weights_.T + model.intercept_
         if prediction == "tuned":  # the average is over draws, of which this is the mean
             np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model.decision_function(X))
+            np.testing.assert_allclose(evidence.mean(axis=0), 0, atol=1e-12)
 
 
 def test_a_word_that_costs_much_to_move_stays():

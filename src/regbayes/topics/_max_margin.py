@@ -83,8 +83,8 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
 
     Notes
     -----
-    What X may hold is as in :class:`LatentDirichlet`; the scores of an empty document are
-    the intercepts. The z-updates use the margin itself, by Metropolis steps, and the weights are
+    What X may hold is as in :class:`LatentDirichlet`; an empty document says less than usual
+    of every topic. The z-updates use the margin itself, by Metropolis steps, and the weights are
     drawn by the augmentation that all max-margin families here share.
 
     References
@@ -268,10 +268,10 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
         return np.exp(gibbs.log_label_shares(self._scores(X), C, cost))
 
     def evidence(self, X: Any) -> NDArray:
-        """How much of each topic the best chain reads in documents: what its scores are made of.
+        """How much more of each topic documents show than usual: what scores are made of.
 
-        The scores of that chain are ``evidence(X) @ topic_weights_.T + intercept_``, so the
-        products tell which topics decide the label of a document, and words with them.
+        As the best chain reads them; its scores are ``evidence(X) @ topic_weights_.T +
+        intercept_``, so the products tell which topics decide the label of a document.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class MaxMarginTopics(ClassifierMixin, TopicModel):
             found = gibbs.expected_counts(documents, self.alpha_, self._phi, self._n_threads)
             return found / documents.sizes[:, None]
         inputs = as_inputs(documents, self._word_weights)
-        return inputs @ self._readings[self._best_chain].topics
+        return self._readings[self._best_chain].evidence(inputs)
 
     def _scores(self, X: Any) -> NDArray:
         documents = self._new_documents(X)

@@ -44,6 +44,11 @@ class Reading(NamedTuple):
 
     topics: NDArray  # q [V, K]; rows sum to one
     weights: NDArray  # eta and b, [L, K + 1]
+    usual: NDArray  # r of the documents of the fit, their mean [K]
+
+    def evidence(self, inputs: Any) -> NDArray:
+        """r_d less what is usual: words that say nothing show all topics a little."""
+        return inputs @ self.topics - self.usual
 
     def scores(self, inputs: Any) -> NDArray:
         """f_d of all documents."""
@@ -103,7 +108,8 @@ class State(NamedTuple):
 
 def begin(task: Task, first: NDArray) -> State:
     """The best classifier of the sampled topics q0."""
-    reading = Reading(first, np.zeros((task.n_classes, first.shape[1] + 1)))
+    n_topics = first.shape[1]
+    reading = Reading(first, np.zeros((task.n_classes, n_topics + 1)), np.zeros(n_topics))
     reading, value = fit_weights(task, reading, _MANY_STEPS)
     return State(reading, np.log(first), np.zeros_like(first), value, 0.1)
 
@@ -165,7 +171,11 @@ def tune(task: Task, summary: Summary, n_rounds: int) -> tuple[Reading, Summary]
             last, state = state.value, step(task, state)
             if last - state.value < _TOL * state.value:
                 break
-    return state.reading, tilted(summary, state.tilts, state.reading.weights)
+    usual = np.asarray((task.inputs @ state.reading.topics).mean(axis=0))
+    reading = state.reading._replace(usual=usual)
+    weights = reading.weights.copy()
+    weights[:, -1] += weights[:, :-1] @ usual  # beside `evidence`, which is less by as much
+    return reading, tilted(summary, state.tilts, weights)
 
 
 def tilted(summary: Summary, tilts: NDArray, weights: NDArray) -> Summary:
