@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WHAT ?= 000_table1
-export REGBAYES_DATA ?= $(wildcard ../shared/data)
+export REGBAYES_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .PHONY: demo test lint format check-slow reproduce bench docs readme transcript release-check clean
 
