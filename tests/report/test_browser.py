@@ -84,6 +84,15 @@ def tip(page):
     return page.find_element(By.ID, "tip").text
 
 
+def scroll_to(page, node):
+    """And wait until the page has heard of it, a frame later: whoever scrolls loses the tip."""
+    page.execute_async_script(
+        "arguments[0].scrollIntoView({block: 'center'});"
+        "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[1], 0)))",
+        node,
+    )
+
+
 def press(page, *keys):
     for key in keys:
         page.find_element(By.CSS_SELECTOR, SIGNAL).send_keys(key)
@@ -135,7 +144,7 @@ def test_cells_and_nodes_explain_themselves(pages, open_page):
     page = open_page(pages["chain"])
     for selector, word in (("#answers .cell", "answer"), ("#moves circle", "stays"), (".bar", ":")):
         node = page.find_element(By.CSS_SELECTOR, selector)
-        page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", node)
+        scroll_to(page, node)
         ActionChains(page).move_to_element_with_offset(node, 3, 3).perform()
         assert word in tip(page)
 
@@ -195,7 +204,7 @@ def test_tables_open_for_those_who_cannot_see_charts(pages, open_page):
     page = open_page(pages["mixture"])
     for details in page.find_elements(By.TAG_NAME, "details"):
         assert not details.find_element(By.TAG_NAME, "table").is_displayed()
-        page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", details)
+        scroll_to(page, details)
         details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
         assert details.find_element(By.TAG_NAME, "table").is_displayed()
 
