@@ -232,7 +232,8 @@ BUGS = {
     "topics of twice the beta": (
         SWEEP,
         "return draw_phi(model, rng, state)  # phi | z, beta",
-        "return draw_phi(model, rng, replace(state, beta=2.0 * state.beta))",
+        "doubled = replace(state, beta=2.0 * state.beta)\n"
+        "    return replace(draw_phi(model, rng, doubled), beta=state.beta)",
     ),
 }  # fmt: skip
 
