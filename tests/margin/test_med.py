@@ -308,7 +308,8 @@ def test_an_absent_class_is_kept_away():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_hessian_is_the_slope_of_the_gradient(n_classes):
+def test_steps_are_those_of_the_slope_of_the_gradient(n_classes):
+    """Products with the Hessian, and what solves its equations, by conjugate gradients or not."""
     features, codes = blobs(30, 4, n_classes, seed=3)
     C, at = 5.0, 0.3 * np.random.default_rng(4).standard_normal((n_classes, 4))
 
@@ -321,8 +322,13 @@ def test_hessian_is_the_slope_of_the_gradient(n_classes):
     steps = h * np.eye(at.size)
     slopes = [(gradient(at.ravel() + d) - gradient(at.ravel() - d)) / (2 * h) for d in steps]
     multipliers = med.margin_terms(features @ at.T, codes, C)[1]
-    found = med._hessian(features, codes, (C - multipliers) ** 2 * (multipliers > 0))
-    np.testing.assert_allclose(np.tril(found), np.tril(slopes), rtol=1e-5, atol=1e-4)
+    curvatures = (C - multipliers) ** 2 * (multipliers > 0)
+    factors = med._factors(features, codes, curvatures)
+    system = med._System(features, codes, np.empty(0), curvatures, np.empty(0), factors)
+    found = [system._hessian(row.reshape(at.shape)).ravel() for row in np.eye(at.size)]
+    np.testing.assert_allclose(found, slopes, rtol=1e-5, atol=1e-4)
+    right = at - at.mean(axis=0)
+    np.testing.assert_allclose(system._hessian(system.solve(right)), right, atol=1e-6)
 
 
 @pytest.mark.parametrize("C", [1.1, 10.0, 1e3, 1e6])
@@ -342,7 +348,7 @@ def test_interior_points_end_what_creeps(C, shape):
 
 def test_sweeps_and_interior_points_agree(monkeypatch):
     features, codes = blobs(100, 6, 3, seed=6, apart=0.5)
-    monkeypatch.setattr(med, "_MOST_DENSE", 0)
+    monkeypatch.setattr(med, "_MOST_CELLS", 0)
     swept = med.solve(features, codes, 3, 5.0, tol=1e-9, max_iter=100_000)
     inside = med._interior(features, codes, 3, 5.0, 1.0, 1e-9)
     np.testing.assert_allclose(med.pull(inside, codes).T @ features, swept.weights, atol=1e-4)

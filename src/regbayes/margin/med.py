@@ -22,7 +22,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from regbayes.kernels.med import ascend
 
-_MOST_DENSE = 6000  # weights whose Hessian is written out
+_MOST_CELLS = 100_000_000  # of the blocks of a Hessian that is written out
+_STEPS = 15  # of the interior point method, about
+_PRODUCTS = 50  # with the Hessian in a step, about
+_EXACT = 1e-7  # of a step of it; the gap is measured, so that it need not be more
 
 
 class Discriminant(NamedTuple):
@@ -87,7 +90,7 @@ def solve(
     tol : float
         How far the loss may be above its minimum, as a share of it; certified by the dual.
     max_iter : int
-        Sweeps over the samples at most. Where they creep, and the weights are not too many, an
+        Sweeps over the samples at most. Where they creep, and samples are not too many, an
         interior point method takes over long before.
     gram : ndarray of shape (n_samples, n_samples), optional
         Products of the features with each other, if there are more features than samples: several
@@ -164,12 +167,13 @@ def products(features: NDArray) -> NDArray:
 
 def _worth_trying(n_samples: int, rank: int, n_classes: int) -> int:
     """How many sweeps cost a third of what :func:`_interior` would."""
-    n_weights = (n_classes if n_classes > 2 else 1) * rank
-    if n_weights > _MOST_DENSE:
+    n_blocks = n_classes if n_classes > 2 else 1
+    if n_blocks * rank**2 > _MOST_CELLS:
         return np.iinfo(np.int64).max
-    interior = 15 * (n_weights**3 / 3 + 4 * n_samples * n_weights * rank)
-    sweep = 32 * n_samples * n_weights  # a product with vectors is slower than one of matrices
-    return 30 + int(interior / sweep / 3)
+    blocks = n_blocks * (rank**3 / 3 + n_samples * rank**2)
+    products = _PRODUCTS * n_blocks * rank * (4 * n_samples + 2 * rank) if n_blocks > 1 else 0
+    sweep = 32 * n_samples * n_blocks * rank  # one sample at a time is slower than all together
+    return 30 + int(_STEPS * (blocks + products) / sweep / 3)
 
 
 def _interior(
@@ -205,7 +209,7 @@ def _interior(
         curvatures = counts / (at.x / at.room + at.s / at.lam)
         system = _System(
             features, codes, counts, curvatures, pulled - at.weights,
-            _factor(features, codes, curvatures),
+            _factors(features, codes, curvatures),
         )  # fmt: skip
         # How far one could go at once says how much of the way to aim at.
         straight = system.move(at, 0.0, 1.0)
@@ -255,19 +259,14 @@ class _System(NamedTuple):
     counts: NDArray
     curvatures: NDArray
     short: NDArray  # of the weights, for those that belong to the multipliers
-    factor: tuple[NDArray, bool]
+    factors: list[tuple[NDArray, bool]]  # of the Hessian's blocks; see :func:`_factors`
 
     def move(self, at: _Point, slack: Any, product: Any) -> _Point:
         """To where lam s is `slack` and room x is `product`."""
         slack, product = slack - at.lam * at.s, product - at.room * at.x
         offset = at.u - at.x + at.s - product / at.room + slack / at.lam
         downhill = pull(self.curvatures * offset, self.codes).T @ self.features + self.short
-        if len(downhill) == 2:  # classes are each other's mirror image
-            half = cho_solve(self.factor, downhill[1], check_finite=False)
-            weights = np.array([-half, half])
-        else:
-            weights = cho_solve(self.factor, downhill.ravel(), check_finite=False)
-            weights = weights.reshape(downhill.shape)
+        weights = self.solve(downhill)
         u = self.features @ weights.T
         u -= np.take_along_axis(u, self.codes[:, None], axis=1)
         lam = self.curvatures * (u + offset)
@@ -275,20 +274,64 @@ class _System(NamedTuple):
         x = self.counts * (product + at.x * lam) / at.room
         return _Point(lam, -lam, s, x, u, weights)
 
+    def solve(self, right: NDArray) -> NDArray:
+        """What the Hessian takes to `right`, whose rows, like those of the weights, sum to zero.
 
-def _factor(features: NDArray, codes: NDArray, curvatures: NDArray) -> tuple[NDArray, bool]:
-    """Of the Hessian; of two classes, for the weights of one, the other's being minus them.
+        By conjugate gradients. Blocks off the diagonal say little more than that classes have no
+        common part: with those on it as preconditioner, and that part taken out, a few products
+        are enough. Two classes are each other's mirror image, and their one block is all.
+        """
+        if len(right) == 2:
+            half = cho_solve(self.factors[0], right[1], check_finite=False)
+            return np.array([-half, half])
+        found, rest = np.zeros_like(right), right
+        direction, size, first = rest, 0.0, None
+        for _ in range(20 * _PRODUCTS):
+            ahead = np.array(
+                [cho_solve(f, row, check_finite=False) for f, row in zip(self.factors, rest)]
+            )
+            ahead -= ahead.mean(axis=0)
+            last, size = size, float(np.sum(rest * ahead))
+            first = size if first is None else first
+            if size <= _EXACT**2 * first:
+                break
+            direction = ahead + size / last * direction if last else ahead
+            turned = self._hessian(direction)
+            stride = size / np.sum(direction * turned)
+            found = found + stride * direction
+            rest = rest - stride * turned
+        return found
+
+    def _hessian(self, weights: NDArray) -> NDArray:
+        """Its product: 1 + sum_sk curvature (e_k - e_y)(e_k - e_y)' ⊗ phi phi'."""
+        u = self.features @ weights.T
+        u -= np.take_along_axis(u, self.codes[:, None], axis=1)
+        return weights - pull(self.curvatures * u, self.codes).T @ self.features
+
+
+def _factors(features: NDArray, codes: NDArray, curvatures: NDArray) -> list[tuple[NDArray, bool]]:
+    """Cholesky factors of the Hessian's blocks, a class each.
+
+    Of two classes, the whole for the weights of one, the other's being minus them.
+    """
+    if curvatures.shape[1] == 2:
+        return [_factor(features, 2.0 * curvatures.sum(axis=1))]
+    own = curvatures.copy()  # zero against the own class, whose scores are in all margins
+    np.put_along_axis(own, codes[:, None], curvatures.sum(axis=1, keepdims=True), axis=1)
+    return [_factor(features, column) for column in own.T]
+
+
+def _factor(features: NDArray, curvatures: NDArray) -> tuple[NDArray, bool]:
+    """Of 1 + sum_s curvature phi phi'.
 
     Of features that lie far from zero it may not be positive to rounding. A little more on its
     diagonal makes the step a shorter one, and the gap is measured anyway.
     """
     ridge = 0.0
     while True:
-        if curvatures.shape[1] == 2:
-            matrix = (features * (2.0 * curvatures.sum(axis=1, keepdims=True))).T @ features
-            matrix[np.diag_indices_from(matrix)] += 1.0
-        else:
-            matrix = _hessian(features, codes, curvatures)
+        rooted = features * np.sqrt(curvatures)[:, None]
+        matrix = rooted.T @ rooted
+        matrix[np.diag_indices_from(matrix)] += 1.0
         diagonal = np.diagonal(matrix).copy()
         matrix[np.diag_indices_from(matrix)] += ridge * diagonal.max()
         try:
@@ -297,22 +340,6 @@ def _factor(features: NDArray, codes: NDArray, curvatures: NDArray) -> tuple[NDA
             if not np.isfinite(diagonal).all() or ridge > 1e-3:
                 raise
             ridge = max(1e-14, 10 * ridge)
-
-
-def _hessian(features: NDArray, codes: NDArray, curvatures: NDArray) -> NDArray:
-    """1 + sum_sk curvature (e_k - e_y)(e_k - e_y)' ⊗ phi phi', its lower half."""
-    n_classes, n_features = curvatures.shape[1], features.shape[1]
-    out = np.eye(n_classes * n_features).reshape(n_classes, n_features, n_classes, n_features)
-    diagonal = curvatures.copy()  # zero against the own class, whose scores are in all margins
-    np.put_along_axis(diagonal, codes[:, None], curvatures.sum(axis=1, keepdims=True), axis=1)
-    for k in range(n_classes):
-        out[k, :, k] += (features * diagonal[:, [k]]).T @ features
-        own = features[codes == k]
-        for other in range(n_classes):
-            if other != k and len(own):
-                block = (own * curvatures[codes == k, other][:, None]).T @ own  # symmetric
-                out[max(k, other), :, min(k, other)] -= block
-    return out.reshape(n_classes * n_features, -1)
 
 
 def _half_square(weights: NDArray) -> float:
