@@ -26,7 +26,7 @@ from tests.scores.test_fisher_learning import order_or_noise
 LENGTHS = (3, 1, 5, 2, 4, 4, 3, 2)
 CODES = np.array([0, 1, 1, 0, 0, 1, 1, 0])
 THREE = np.array([0, 2, 1, 2, 0, 0, 1, 1])
-SCALINGS = ["none", "length", "sqrt", "variance"]
+SCALINGS = ["none", "length", "sqrt", "variance", "standard"]
 ALL = np.full(len(LENGTHS), -1)
 
 

@@ -28,7 +28,7 @@ from regbayes.scores.scaling import fit_scaler
 from tests.enumeration.test_chain_statistics import KINDS, SHAPES, D, random_case
 from tests.helpers import contract
 
-SCALINGS = ["none", "length", "sqrt", "variance"]
+SCALINGS = ["none", "length", "sqrt", "variance", "standard"]
 WITH_PER_CLASS = [
     SufficientStatisticsScore,
     FreeEnergyScore,
@@ -282,10 +282,10 @@ def test_scalings_are_what_they_say():
     np.testing.assert_array_equal(fit_scaler(raw, sizes, "none")(raw, sizes), raw)
     found = fit_scaler(raw, sizes, "variance")(raw, sizes)
     np.testing.assert_allclose(found, (per_step - per_step.mean(axis=0)) / per_step.std(axis=0))
-    for scaling, shaped in (
-        ("length", per_step),
-        ("sqrt", np.sign(per_step) * (np.sqrt(np.abs(per_step) + 1e-3) - np.sqrt(1e-3))),
-    ):
+    rooted = np.sign(per_step) * (np.sqrt(np.abs(per_step) + 1e-3) - np.sqrt(1e-3))
+    found = fit_scaler(raw, sizes, "standard")(raw, sizes)
+    np.testing.assert_allclose(found, (rooted - rooted.mean(axis=0)) / rooted.std(axis=0))
+    for scaling, shaped in (("length", per_step), ("sqrt", rooted)):
         found = fit_scaler(raw, sizes, scaling)(raw, sizes)
         centred = shaped - shaped.mean(axis=0)
         np.testing.assert_allclose(found, centred / np.sqrt(np.mean(centred**2)), atol=1e-12)

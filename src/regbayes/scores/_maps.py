@@ -31,7 +31,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         "model": [HasMethods(["read", "learn"])],
         "per_class": ["boolean"],
         "segments": [_COUNT],
-        "scaling": [StrOptions({"none", "length", "sqrt", "variance"})],
+        "scaling": [StrOptions({"none", "length", "sqrt", "variance", "standard"})],
         "n_jobs": [_COUNT, Interval(Integral, None, -1, closed="right"), None],
     }
     _space: Callable
@@ -220,10 +220,10 @@ class SufficientStatisticsScore(_ScoreMap):
     segments : int, default=1
         Parts of equal length that every sequence is cut into; scores are summed in each. More of
         them tell where in a sequence something happens.
-    scaling : {"none", "length", "sqrt", "variance"}, default="sqrt"
+    scaling : {"none", "length", "sqrt", "variance", "standard"}, default="sqrt"
         Raw sums; divided by the length of the sequence; then the signed square root, which evens
         out frequent and rare events; or divided by the standard deviation over the training
-        sequences. All but the first are centred, and of unit size.
+        sequences; or first the root, then that. All but the first are centred, and of unit size.
     n_jobs : int, default=None
         Threads over sequences; the result does not depend on it.
 

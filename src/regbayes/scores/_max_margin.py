@@ -63,7 +63,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0
         The largest tilt of a statistic in an E-step.
-    scaling : {"none", "length", "sqrt", "variance"}, default="sqrt"
+    scaling : {"none", "length", "sqrt", "variance", "standard"}, default="sqrt"
     random_state : int, RandomState, Generator or None
         Of the splits.
     n_jobs : int, default=None

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Scaling = Literal["none", "length", "sqrt", "variance"]
+Scaling = Literal["none", "length", "sqrt", "variance", "standard"]
+_ROOTED = ("sqrt", "standard")
 _LEVEL = 1e-3  # below this share of a step the square root turns into a line
 
 
@@ -32,7 +33,7 @@ class Scaler(NamedTuple):
         if self.scaling == "none":
             return np.broadcast_to(1 / self.unit, kept.shape)
         slopes = 1 / sizes[:, None]
-        if self.scaling != "sqrt":
+        if self.scaling not in _ROOTED:
             return slopes / self.unit
         roots = np.abs(kept)  # in place from here on: scores may be many millions
         roots *= slopes
@@ -51,7 +52,7 @@ def fit_scaler(raw: NDArray, sizes: NDArray, scaling: Scaling) -> Scaler:
     center, unit = shaped[:, kept].mean(axis=0), spread[kept]
     if scaling == "none":
         return Scaler(scaling, kept, np.zeros_like(center), np.ones_like(unit))
-    if scaling != "variance":
+    if scaling not in ("variance", "standard"):
         unit = np.full_like(unit, np.sqrt(np.mean(unit**2)) if len(unit) else 1.0)
     return Scaler(scaling, kept, center, unit)
 
@@ -60,7 +61,7 @@ def _shaped(raw: NDArray, sizes: NDArray, scaling: Scaling) -> NDArray:
     if scaling == "none":
         return raw.copy()
     raw = raw / sizes[:, None]
-    if scaling != "sqrt":
+    if scaling not in _ROOTED:
         return raw
     roots = np.abs(raw)
     roots += _LEVEL
