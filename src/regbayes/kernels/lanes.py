@@ -14,11 +14,9 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import fused_kernel, kernel
+from regbayes.kernels._vectors import LANES, load, spread, store, where_positive
 from regbayes.kernels.chain import exp_of_negative
 
-# Loops over lanes ask the arrays how many there are: a compiler that knows would unroll them into
-# single numbers, where it makes vectors of the others.
-LANES = 16
 _MOST_STATES = 12  # with more, the loops over states are long enough, and caches too small
 _POSSIBLE = 1e-90  # mass comes back from other states at once; see chain.filter_scaled
 _MOST_CELLS = 1 << 14  # steps times states of a sequence, so that caches hold all lanes
@@ -107,53 +105,41 @@ def log_products(factors, out):
                     products[lane] = 1.0
 
 
-@fused_kernel
+@kernel
 def _times(weights, at, matrix, out, to):
     """`out[to, j] = sum_i weights[at, i] matrix[i, j]` in every lane."""
-    n_states, n_lanes = out.shape[1:]
-    done = n_states - n_states % 4
+    n_states = matrix.shape[0]
     for j in range(n_states):
-        for lane in range(n_lanes):
-            out[to, j, lane] = 0.0
-        for i in range(0, done, 4):
-            p, q, r, s = matrix[i, j], matrix[i + 1, j], matrix[i + 2, j], matrix[i + 3, j]
-            for lane in range(n_lanes):
-                out[to, j, lane] += (weights[at, i, lane] * p + weights[at, i + 1, lane] * q) + (
-                    weights[at, i + 2, lane] * r + weights[at, i + 3, lane] * s
-                )
-        for i in range(done, n_states):
-            p = matrix[i, j]
-            for lane in range(n_lanes):
-                out[to, j, lane] += weights[at, i, lane] * p
+        total = spread(0.0)
+        for i in range(n_states):
+            total = total + load(weights, at * n_states + i) * spread(matrix[i, j])
+        store(out, to * n_states + j, total)
 
 
-@fused_kernel
+@kernel
 def _times_own(weights, at, matrices, out, to):
     """The same by the matrices of the lanes."""
-    n_states, n_lanes = out.shape[1:]
+    n_states = matrices.shape[0]
     for j in range(n_states):
-        for lane in range(n_lanes):
-            out[to, j, lane] = 0.0
+        total = spread(0.0)
         for i in range(n_states):
-            for lane in range(n_lanes):
-                out[to, j, lane] += weights[at, i, lane] * matrices[i, j, lane]
+            total = total + load(weights, at * n_states + i) * load(matrices, i * n_states + j)
+        store(out, to * n_states + j, total)
 
 
-@fused_kernel
-def _to_shares(rows, at, factors, of, totals, to, gains):
+@kernel
+def _to_shares(rows, at, factors, of, totals, to):
     """Multiplies by the factors and divides by the sums over states, which go into `totals`."""
-    n_states, n_lanes = rows.shape[1:]
-    for lane in range(n_lanes):
-        totals[to, lane] = 0.0
+    n_states = rows.shape[1]
+    total = spread(0.0)
     for j in range(n_states):
-        for lane in range(n_lanes):
-            rows[at, j, lane] *= factors[of, j, lane]
-            totals[to, lane] += rows[at, j, lane]
-    for lane in range(n_lanes):
-        gains[lane] = 1.0 / totals[to, lane]
+        product = load(rows, at * n_states + j) * load(factors, of * n_states + j)
+        store(rows, at * n_states + j, product)
+        total = total + product
+    store(totals, to, total)
+    gain = spread(1.0) / total
     for j in range(n_states):
-        for lane in range(n_lanes):
-            rows[at, j, lane] *= gains[lane]
+        store(rows, at * n_states + j, load(rows, at * n_states + j) * gain)
 
 
 @kernel
@@ -195,7 +181,6 @@ def filter_lanes(start, transitions, own, begins, likelihoods, filtered, totals,
     hold. Totals are one where a lane has not begun.
     """
     n_steps, n_states, n_lanes = likelihoods.shape
-    gains = np.empty(n_lanes)
     tilted = own.shape[3] > 0
     matrices = np.empty((n_states, n_states, own.shape[3]))
     if tilted:
@@ -215,7 +200,7 @@ def filter_lanes(start, transitions, own, begins, likelihoods, filtered, totals,
             _times(filtered, t - 1, transitions, filtered, t)
         if t == begin:
             begin = _begin(t, begins, start, filtered[t])
-        _to_shares(filtered, t, likelihoods, t, totals, t, gains)
+        _to_shares(filtered, t, likelihoods, t, totals, t)
     for lane in range(n_lanes):
         totals[: begins[lane], lane] = 1.0
     for t in range(n_steps):
@@ -224,48 +209,38 @@ def filter_lanes(start, transitions, own, begins, likelihoods, filtered, totals,
                 safe[lane] = False
 
 
-@fused_kernel
-def _step_back(t, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs, gains):
+@kernel
+def _step_back(t, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs):
     """Step t from t + 1: `aheads[h]`, what follows a move, and `backs[h + 1]` from `backs[h]`.
 
     `back` is p(x_t+1..T | z_t) / p(x_t+1..T | x_1..t), at most 1 / filtered.
     """
-    n_states, n_lanes = filtered.shape[1:]
-    for lane in range(n_lanes):
-        gains[lane] = 1.0 / totals[t + 1, lane]
+    n_states = filtered.shape[1]
+    gain = spread(1.0) / load(totals, t + 1)
     for j in range(n_states):
-        for lane in range(n_lanes):
-            aheads[h, j, lane] = backs[h, j, lane] * likelihoods[t + 1, j, lane] * gains[lane]
+        likelihood = load(likelihoods, (t + 1) * n_states + j)
+        store(aheads, h * n_states + j, load(backs, h * n_states + j) * likelihood * gain)
     if matrices.shape[2] > 0:
         _times_own(aheads, h, matrices, backs, h + 1)
     else:
         _times(aheads, h, transposed, backs, h + 1)
     for i in range(n_states):
-        for lane in range(n_lanes):
-            # Where no path comes, `back` may be infinite.
-            if not filtered[t, i, lane] > 0.0:
-                backs[h + 1, i, lane] = 0.0
+        # Where no path comes, `back` may be infinite.
+        here, back = load(filtered, t * n_states + i), load(backs, (h + 1) * n_states + i)
+        store(backs, (h + 1) * n_states + i, where_positive(here, back))
 
 
-@fused_kernel
+@kernel
 def _add_moves(filtered, t, aheads, held, counts):
     """Adds the products of `filtered[t - h]` and `aheads[h]`, over h."""
-    n_states, n_lanes = filtered.shape[1:]
+    n_states = filtered.shape[1]
     for i in range(n_states):
         for j in range(n_states):
-            if held == _HELD:
-                for lane in range(n_lanes):
-                    counts[i, j, lane] += (
-                        filtered[t, i, lane] * aheads[0, j, lane]
-                        + filtered[t - 1, i, lane] * aheads[1, j, lane]
-                    ) + (
-                        filtered[t - 2, i, lane] * aheads[2, j, lane]
-                        + filtered[t - 3, i, lane] * aheads[3, j, lane]
-                    )
-            else:
-                for h in range(held):
-                    for lane in range(n_lanes):
-                        counts[i, j, lane] += filtered[t - h, i, lane] * aheads[h, j, lane]
+            count = load(counts, i * n_states + j)
+            for h in range(held):
+                here = load(filtered, (t - h) * n_states + i)
+                count = count + here * load(aheads, h * n_states + j)
+            store(counts, i * n_states + j, count)
 
 
 @fused_kernel
@@ -278,9 +253,9 @@ def _add_entropies(filtered, t, aheads, backs, h, log_ahead, log_back, terms):
             log_back[j, lane] = _log(backs[h + 1, j, lane])
     for i in range(n_states):
         for j in range(n_states):
-            for lane in range(n_lanes):
-                p = filtered[t, i, lane] * aheads[h, j, lane]
-                terms[i, j, lane] -= p * (log_ahead[j, lane] - log_back[i, lane])
+            p = load(filtered, t * n_states + i) * load(aheads, h * n_states + j)
+            change = p * (load(log_ahead, j) - load(log_back, i))
+            store(terms, i * n_states + j, load(terms, i * n_states + j) - change)
 
 
 @kernel
@@ -329,7 +304,7 @@ def smooth_lanes(
     matrices = np.empty((n_states, n_states, own.shape[3]))
     if own.shape[3] > 0:
         matrices[:] = own[0]
-    sums, gains = np.empty((1, n_lanes)), np.empty(n_lanes)
+    sums = np.empty((1, n_lanes))
     turns = np.where(begins < n_steps - 1, n_steps - 2, -NEVER)  # a single step has no moves
     turn, t = n_steps - 2, n_steps - 2
     while t >= 0:
@@ -340,14 +315,14 @@ def smooth_lanes(
         held = min(_HELD, t - max(turn, -1))
         for h in range(held):
             _step_back(
-                t - h, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs, gains
+                t - h, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs
             )
         if n_segments > 0:
             _add_moves(filtered, t, aheads, held, counts)
         for h in range(held):
             if with_entropies:
                 _add_entropies(filtered, t - h, aheads, backs, h, log_ahead, log_back, terms)
-            _to_shares(filtered, t - h, backs, h + 1, sums, 0, gains)
+            _to_shares(filtered, t - h, backs, h + 1, sums, 0)
         backs[0] = backs[held]
         t -= held
     _turn_back(-1, n_steps, own, begins, turns, matrices, counts, terms, moves, entropies)
