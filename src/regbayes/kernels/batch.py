@@ -347,20 +347,20 @@ def _fill_lanes(seen, together, begins, likelihoods, units):
     """
     n_steps, n_states, n_lanes = likelihoods.shape
     in_table = seen.rows.shape[0] > 0
+    shifts = _shifts(seen, together, begins)
     for t in range(n_steps):
         for lane in range(n_lanes):
             if t < begins[lane]:
-                likelihoods[t, :, lane] = 1.0 if in_table else 0.0
-                continue
-            row = seen.starts[together[lane]] + t - begins[lane]
-            if in_table:
-                row = seen.rows[row]
+                for k in range(n_states):
+                    likelihoods[t, k, lane] = 1.0 if in_table else 0.0
+            elif in_table:
+                row = seen.rows[shifts[lane] + t]
                 units[lane] += seen.units[row]
                 for k in range(n_states):
                     likelihoods[t, k, lane] = seen.table[row, k]
             else:
                 for k in range(n_states):
-                    likelihoods[t, k, lane] = seen.log_likelihoods[row, k]
+                    likelihoods[t, k, lane] = seen.log_likelihoods[shifts[lane] + t, k]
     if not in_table:
         scale_lanes(likelihoods, units)
 
@@ -369,12 +369,21 @@ def _fill_lanes(seen, together, begins, likelihoods, units):
 def _empty_lanes(seen, together, begins, marginals, out):
     """Marginals of the lanes to where their sequences are."""
     n_steps, n_states = marginals.shape[:2]
+    shifts = _shifts(seen, together, begins)
     for t in range(n_steps):
         for lane in range(together.shape[0]):
             if t >= begins[lane]:
-                row = seen.starts[together[lane]] + t - begins[lane]
                 for k in range(n_states):
-                    out[row, k] = marginals[t, k, lane]
+                    out[shifts[lane] + t, k] = marginals[t, k, lane]
+
+
+@kernel
+def _shifts(seen, together, begins):
+    """Where step t of a lane is among all steps, less t."""
+    out = np.zeros(begins.shape[0], dtype=np.int64)
+    for lane in range(together.shape[0]):
+        out[lane] = seen.starts[together[lane]] - begins[lane]
+    return out
 
 
 @kernel

@@ -109,22 +109,30 @@ def log_products(factors, out):
 def _times(weights, at, matrix, out, to):
     """`out[to, j] = sum_i weights[at, i] matrix[i, j]` in every lane."""
     n_states = matrix.shape[0]
-    for j in range(n_states):
-        total = spread(0.0)
+    for j in range(0, n_states, 2):  # for two at once, a weight is read once
+        k = min(j + 1, n_states - 1)
+        one, other = spread(0.0), spread(0.0)
         for i in range(n_states):
-            total = total + load(weights, at * n_states + i) * spread(matrix[i, j])
-        store(out, to * n_states + j, total)
+            weight = load(weights, at * n_states + i)
+            one = one + weight * spread(matrix[i, j])
+            other = other + weight * spread(matrix[i, k])
+        store(out, to * n_states + j, one)
+        store(out, to * n_states + k, other)
 
 
 @kernel
 def _times_own(weights, at, matrices, out, to):
     """The same by the matrices of the lanes."""
     n_states = matrices.shape[0]
-    for j in range(n_states):
-        total = spread(0.0)
+    for j in range(0, n_states, 2):
+        k = min(j + 1, n_states - 1)
+        one, other = spread(0.0), spread(0.0)
         for i in range(n_states):
-            total = total + load(weights, at * n_states + i) * load(matrices, i * n_states + j)
-        store(out, to * n_states + j, total)
+            weight = load(weights, at * n_states + i)
+            one = one + weight * load(matrices, i * n_states + j)
+            other = other + weight * load(matrices, i * n_states + k)
+        store(out, to * n_states + j, one)
+        store(out, to * n_states + k, other)
 
 
 @kernel
@@ -231,15 +239,30 @@ def _step_back(t, likelihoods, totals, filtered, transposed, matrices, h, aheads
 
 
 @kernel
-def _add_moves(filtered, t, aheads, held, counts):
-    """Adds the products of `filtered[t - h]` and `aheads[h]`, over h."""
+def _add_moves(filtered, t, aheads, h, counts):
+    """Adds the products of `filtered[t]` and `aheads[h]`."""
     n_states = filtered.shape[1]
     for i in range(n_states):
+        here = load(filtered, t * n_states + i)
         for j in range(n_states):
             count = load(counts, i * n_states + j)
-            for h in range(held):
-                here = load(filtered, (t - h) * n_states + i)
-                count = count + here * load(aheads, h * n_states + j)
+            store(counts, i * n_states + j, count + here * load(aheads, h * n_states + j))
+
+
+@kernel
+def _add_held_moves(filtered, t, aheads, counts):
+    """The same of four steps, the last being t: counts are read and written once."""
+    n_states = filtered.shape[1]
+    for i in range(n_states):
+        a = load(filtered, t * n_states + i)
+        b = load(filtered, (t - 1) * n_states + i)
+        c = load(filtered, (t - 2) * n_states + i)
+        d = load(filtered, (t - 3) * n_states + i)
+        for j in range(n_states):
+            count = load(counts, i * n_states + j) + a * load(aheads, j)
+            count = count + b * load(aheads, n_states + j)
+            count = count + c * load(aheads, 2 * n_states + j)
+            count = count + d * load(aheads, 3 * n_states + j)
             store(counts, i * n_states + j, count)
 
 
@@ -317,9 +340,11 @@ def smooth_lanes(
             _step_back(
                 t - h, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs
             )
-        if n_segments > 0:
-            _add_moves(filtered, t, aheads, held, counts)
+        if n_segments > 0 and held == _HELD:
+            _add_held_moves(filtered, t, aheads, counts)
         for h in range(held):
+            if n_segments > 0 and held < _HELD:
+                _add_moves(filtered, t - h, aheads, h, counts)
             if with_entropies:
                 _add_entropies(filtered, t - h, aheads, backs, h, log_ahead, log_back, terms)
             _to_shares(filtered, t - h, backs, h + 1, sums, 0)
