@@ -359,8 +359,9 @@ def _fill_lanes(seen, together, begins, likelihoods, units):
                 for k in range(n_states):
                     likelihoods[t, k, lane] = seen.table[row, k]
             else:
+                row = shifts[lane] + t
                 for k in range(n_states):
-                    likelihoods[t, k, lane] = seen.log_likelihoods[shifts[lane] + t, k]
+                    likelihoods[t, k, lane] = seen.log_likelihoods[row, k]
     if not in_table:
         scale_lanes(likelihoods, units)
 
@@ -373,8 +374,9 @@ def _empty_lanes(seen, together, begins, marginals, out):
     for t in range(n_steps):
         for lane in range(together.shape[0]):
             if t >= begins[lane]:
+                row = shifts[lane] + t
                 for k in range(n_states):
-                    out[shifts[lane] + t, k] = marginals[t, k, lane]
+                    out[row, k] = marginals[t, k, lane]
 
 
 @kernel

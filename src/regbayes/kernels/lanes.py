@@ -218,24 +218,25 @@ def filter_lanes(start, transitions, own, begins, likelihoods, filtered, totals,
 
 
 @kernel
-def _step_back(t, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs):
-    """Step t from t + 1: `aheads[h]`, what follows a move, and `backs[h + 1]` from `backs[h]`.
+def _go_back(t, held, likelihoods, totals, filtered, transposed, matrices, aheads, backs):
+    """Steps t, t - 1, ...: `aheads[h]` is what follows a move from step t - h.
 
-    `back` is p(x_t+1..T | z_t) / p(x_t+1..T | x_1..t), at most 1 / filtered.
+    `backs[h + 1]` is p(x_t+1..T | z_t) / p(x_t+1..T | x_1..t) of that step, at most 1 / filtered.
     """
     n_states = filtered.shape[1]
-    gain = spread(1.0) / load(totals, t + 1)
-    for j in range(n_states):
-        likelihood = load(likelihoods, (t + 1) * n_states + j)
-        store(aheads, h * n_states + j, load(backs, h * n_states + j) * likelihood * gain)
-    if matrices.shape[2] > 0:
-        _times_own(aheads, h, matrices, backs, h + 1)
-    else:
-        _times(aheads, h, transposed, backs, h + 1)
-    for i in range(n_states):
-        # Where no path comes, `back` may be infinite.
-        here, back = load(filtered, t * n_states + i), load(backs, (h + 1) * n_states + i)
-        store(backs, (h + 1) * n_states + i, where_positive(here, back))
+    for h in range(held):
+        gain = spread(1.0) / load(totals, t - h + 1)
+        for j in range(n_states):
+            likelihood = load(likelihoods, (t - h + 1) * n_states + j)
+            store(aheads, h * n_states + j, load(backs, h * n_states + j) * likelihood * gain)
+        if matrices.shape[2] > 0:
+            _times_own(aheads, h, matrices, backs, h + 1)
+        else:
+            _times(aheads, h, transposed, backs, h + 1)
+        for i in range(n_states):
+            # Where no path comes, `back` may be infinite.
+            here, back = load(filtered, (t - h) * n_states + i), load(backs, (h + 1) * n_states + i)
+            store(backs, (h + 1) * n_states + i, where_positive(here, back))
 
 
 @kernel
@@ -336,10 +337,7 @@ def smooth_lanes(
                 t, n_steps, own, begins, turns, matrices, counts, terms, moves, entropies
             )
         held = min(_HELD, t - max(turn, -1))
-        for h in range(held):
-            _step_back(
-                t - h, likelihoods, totals, filtered, transposed, matrices, h, aheads, backs
-            )
+        _go_back(t, held, likelihoods, totals, filtered, transposed, matrices, aheads, backs)
         if n_segments > 0 and held == _HELD:
             _add_held_moves(filtered, t, aheads, counts)
         for h in range(held):
