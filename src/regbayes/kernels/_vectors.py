@@ -85,6 +85,18 @@ def where_positive(typing, condition, vector):
     return VECTOR(VECTOR, VECTOR), build
 
 
+@intrinsic
+def power_of_two(typing, exponent):
+    """2 to an integer from -1022 to 1023, by its bits: a loop over it becomes vectors."""
+
+    def build(context, builder, signature, arguments):
+        bits = ir.IntType(64)
+        biased = builder.add(arguments[0], ir.Constant(bits, 1023))
+        return builder.bitcast(builder.shl(biased, ir.Constant(bits, 52)), ir.DoubleType())
+
+    return types.float64(types.int64), build
+
+
 def _lane_by_lane(operation, instruction):
     """Teaches `operation` to take two vectors."""
 

@@ -15,11 +15,11 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import fused_kernel, kernel
+from regbayes.kernels._vectors import power_of_two
 from regbayes.kernels.linalg import row_times_matrix
 
 _LEAST = 1e-280  # below, products lose digits
 _FLOOR = 1e-290  # a filtered probability that may have lost its value
-_POWERS = 2.0 ** np.arange(-1022, 2)
 _MATTERS = 1e-15  # share of the posterior that may be lost unseen
 
 
@@ -38,7 +38,7 @@ def exp_of_negative(x):
     p = r * (p * rr + 1.0)
     q = 3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3
     q = (q * rr + 2.27265548208155028766e-1) * rr + 2.0
-    value = (1.0 + 2.0 * p / (q - p)) * _POWERS[np.int64(n) + 1022]
+    value = (1.0 + 2.0 * p / (q - p)) * power_of_two(np.int64(n))
     return value if bounded > -708.0 else 0.0
 
 
