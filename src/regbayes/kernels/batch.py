@@ -283,7 +283,9 @@ def _smooth(chain, seen, members, edges, causal, found):
         np.empty((*matrices.shape, n_own)),
         np.empty((n_segments, n_states, n_states, n_lanes)),
         np.empty((n_terms, n_states, n_states, n_lanes)),
-        np.zeros(LANES, dtype=np.int64), np.zeros(LANES), np.zeros(LANES, dtype=np.bool_),
+        np.zeros(LANES, dtype=np.int64),
+        np.zeros(LANES),
+        np.zeros(LANES, dtype=np.bool_),
     )
     for g in range(edges.shape[0] - 1):
         together = members[edges[g] : edges[g + 1]]

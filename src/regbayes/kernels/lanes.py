@@ -17,7 +17,7 @@ from regbayes.kernels._jit import fused_kernel, kernel
 from regbayes.kernels._vectors import LANES, load, spread, store, where_positive
 from regbayes.kernels.chain import exp_of_negative
 
-_MOST_STATES = 12  # with more, the loops over states are long enough, and caches too small
+_MOST_STATES = 16  # with more, the loops over states are long enough, and caches too small
 _POSSIBLE = 1e-90  # mass comes back from other states at once; see chain.filter_scaled
 _MOST_CELLS = 1 << 14  # steps times states of a sequence, so that caches hold all lanes
 NEVER = 1 << 62
@@ -55,7 +55,7 @@ def _edges(lengths, n_states):
         costs[low] = lengths[low] + costs[low + 1]
         for high in range(low + 2, min(low + LANES, n) + 1):
             longest = lengths[high - 1]
-            cost = max(4, n_states) * longest + costs[high]
+            cost = max(4, n_states // 2) * longest + costs[high]
             if cost <= costs[low] and longest * n_states <= _MOST_CELLS:
                 costs[low], ends[low] = cost, high
     edges = [0]
