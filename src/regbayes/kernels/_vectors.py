@@ -6,6 +6,7 @@ over. An array's last axis are the lanes; its rows are counted over all the othe
 """
 
 import operator
+from typing import Any
 
 from llvmlite import ir
 from numba.core import types
@@ -13,6 +14,7 @@ from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 16
 _LAYOUT = ir.VectorType(ir.DoubleType(), LANES)
+_instruction: Any = intrinsic  # callers leave the first argument out, which no type checker knows
 _FUSED = ("contract",)  # a product and a sum may become one instruction, as in `fused_kernel`
 
 
@@ -37,7 +39,7 @@ def _pointer(context, builder, signature, arguments):
     return builder.bitcast(builder.gep(array.data, [first]), _LAYOUT.as_pointer())
 
 
-@intrinsic
+@_instruction
 def load(typing, array, row):
     """The numbers in a row of a C-contiguous array."""
 
@@ -47,7 +49,7 @@ def load(typing, array, row):
     return VECTOR(array, types.intp), build
 
 
-@intrinsic
+@_instruction
 def store(typing, array, row, vector):
     """Writes a row."""
 
@@ -58,7 +60,7 @@ def store(typing, array, row, vector):
     return types.void(array, types.intp, VECTOR), build
 
 
-@intrinsic
+@_instruction
 def spread(typing, number):
     """The same number in every lane."""
 
@@ -73,7 +75,7 @@ def spread(typing, number):
     return VECTOR(types.float64), build
 
 
-@intrinsic
+@_instruction
 def where_positive(typing, condition, vector):
     """The vector, and zero in lanes where the condition is not positive."""
 
@@ -85,7 +87,7 @@ def where_positive(typing, condition, vector):
     return VECTOR(VECTOR, VECTOR), build
 
 
-@intrinsic
+@_instruction
 def power_of_two(typing, exponent):
     """2 to an integer from -1022 to 1023, by its bits: a loop over it becomes vectors."""
 
@@ -100,7 +102,7 @@ def power_of_two(typing, exponent):
 def _lane_by_lane(operation, instruction):
     """Teaches `operation` to take two vectors."""
 
-    @intrinsic
+    @_instruction
     def apply(typing, left, right):
         def build(context, builder, signature, arguments):
             return getattr(builder, instruction)(*arguments, flags=_FUSED)
