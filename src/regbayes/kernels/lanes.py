@@ -20,8 +20,8 @@ from regbayes.kernels.chain import exp_of_negative
 _MOST_STATES = 16  # with more, the loops over states are long enough, and caches too small
 _POSSIBLE = 1e-90  # mass comes back from other states at once; see chain.filter_scaled
 _MOST_CELLS = 1 << 14  # steps times states of a sequence, so that caches hold all lanes
-NEVER = 1 << 62
-_HELD = 4  # steps whose moves are counted at once: counts are read and written less often
+_NEVER = 1 << 62  # later than any step
+_HELD = 4  # steps whose moves are counted at once
 
 
 def group(starts, transitions):
@@ -157,15 +157,33 @@ def _first_step(segment, n_segments, n_steps):
 
 
 @kernel
-def _begin(t, begins, start, rows):
+def _begin(t, begins, start, filtered):
     """Lanes whose first step is t have no past; returns when the next lanes begin."""
-    later = NEVER
+    later = _NEVER
     for lane in range(begins.shape[0]):
         if begins[lane] == t:
-            rows[:, lane] = start[:, lane]
+            for k in range(start.shape[0]):
+                filtered[t, k, lane] = start[k, lane]
         elif begins[lane] > t:
             later = min(later, begins[lane])
     return later
+
+
+@kernel
+def _take(lane, own, segment, transposed, matrices):
+    """A lane's matrix of the segment."""
+    n_states = matrices.shape[0]
+    for i in range(n_states):
+        for j in range(n_states):
+            p = own[segment, j, i, lane] if transposed else own[segment, i, j, lane]
+            matrices[i, j, lane] = p
+
+
+@kernel
+def _copy(rows, first, out, to, n):
+    """Rows `first` to `first + n`, to row `to` and those that follow."""
+    for r in range(n):
+        store(out, to + r, load(rows, first + r))
 
 
 @kernel
@@ -176,9 +194,24 @@ def _turn_ahead(t, n_steps, own, begins, turns, matrices):
         if turns[lane] == t:
             length = n_steps - begins[lane]
             segment = (t - begins[lane]) * n_segments // length
-            matrices[:, :, lane] = own[segment, :, :, lane]
+            _take(lane, own, segment, False, matrices)
             turns[lane] = begins[lane] + _first_step(segment + 1, n_segments, length)
     return turns.min()  # n_steps, if none
+
+
+@kernel
+def _are_safe(transitions, own, safe):
+    """Lanes where every transition is possible."""
+    n_matrices, n_states = own.shape[:2]
+    for lane in range(safe.shape[0]):
+        least = 1.0
+        for i in range(n_states):
+            for j in range(n_states):
+                if own.shape[3] == 0:
+                    least = min(least, transitions[i, j])
+                for m in range(n_matrices if own.shape[3] > 0 else 0):
+                    least = min(least, own[m, i, j, lane])
+        safe[lane] = least > _POSSIBLE
 
 
 @fused_kernel
@@ -192,14 +225,12 @@ def filter_lanes(start, transitions, own, begins, likelihoods, filtered, totals,
     tilted = own.shape[3] > 0
     matrices = np.empty((n_states, n_states, own.shape[3]))
     if tilted:
-        matrices[:] = own[0]
+        _copy(own, 0, matrices, 0, n_states * n_states)
     turns, turn, begin = begins.copy(), begins.min(), 0
-    for lane in range(n_lanes):
-        least = own[:, :, :, lane].min() if tilted else transitions.min()
-        safe[lane] = least > _POSSIBLE
+    _are_safe(transitions, own, safe)
     for t in range(n_steps):
         if t == 0:
-            filtered[0] = start
+            _copy(start, 0, filtered, 0, n_states)
         elif tilted:
             if t - 1 == turn:
                 turn = _turn_ahead(turn, n_steps, own, begins, turns, matrices)
@@ -207,7 +238,7 @@ def filter_lanes(start, transitions, own, begins, likelihoods, filtered, totals,
         else:
             _times(filtered, t - 1, transitions, filtered, t)
         if t == begin:
-            begin = _begin(t, begins, start, filtered[t])
+            begin = _begin(t, begins, start, filtered)
         _to_shares(filtered, t, likelihoods, t, totals, t)
     for lane in range(n_lanes):
         totals[: begins[lane], lane] = 1.0
@@ -293,24 +324,27 @@ def _turn_back(t, n_steps, own, begins, turns, matrices, counts, terms, moves, e
         if step < length - 2:
             _keep(lane, (step + 1) * n_segments // length, counts, terms, moves, entropies)
         if step < 0:
-            turns[lane] = -NEVER
+            turns[lane] = -_NEVER
             continue
         segment = step * n_segments // length
         turns[lane] = begins[lane] + _first_step(segment, n_segments, length) - 1
         if own.shape[3] > 0:
-            matrices[:, :, lane] = own[segment, :, :, lane].T
+            _take(lane, own, segment, True, matrices)
     return turns.max()
 
 
 @kernel
 def _keep(lane, segment, counts, terms, moves, entropies):
     """What a lane has counted in the segment that it leaves; it counts afresh."""
-    if moves.shape[0] > 0:
-        moves[segment, :, :, lane] = counts[:, :, lane]
-        counts[:, :, lane] = 0.0
-    if entropies.shape[0] > 0:
-        entropies[segment, :, :, lane] = terms[:, :, lane]
-        terms[:, :, lane] = 0.0
+    n_states = counts.shape[0]
+    for i in range(n_states):
+        for j in range(n_states):
+            if moves.shape[0] > 0:
+                moves[segment, i, j, lane] = counts[i, j, lane]
+                counts[i, j, lane] = 0.0
+            if entropies.shape[0] > 0:
+                entropies[segment, i, j, lane] = terms[i, j, lane]
+                terms[i, j, lane] = 0.0
 
 
 @fused_kernel
@@ -327,9 +361,12 @@ def smooth_lanes(
     counts, terms = np.zeros((n_states, n_states, n_lanes)), np.zeros((n_states, n_states, n_lanes))
     matrices = np.empty((n_states, n_states, own.shape[3]))
     if own.shape[3] > 0:
-        matrices[:] = own[0]
+        _copy(own, 0, matrices, 0, n_states * n_states)
     sums = np.empty((1, n_lanes))
-    turns = np.where(begins < n_steps - 1, n_steps - 2, -NEVER)  # a single step has no moves
+    turns = np.full(n_lanes, n_steps - 2)
+    for lane in range(n_lanes):
+        if begins[lane] >= n_steps - 1:  # a single step has no moves
+            turns[lane] = -_NEVER
     turn, t = n_steps - 2, n_steps - 2
     while t >= 0:
         if t == turn:
@@ -346,7 +383,7 @@ def smooth_lanes(
             if with_entropies:
                 _add_entropies(filtered, t - h, aheads, backs, h, log_ahead, log_back, terms)
             _to_shares(filtered, t - h, backs, h + 1, sums, 0)
-        backs[0] = backs[held]
+        _copy(backs, held * n_states, backs, 0, n_states)
         t -= held
     _turn_back(-1, n_steps, own, begins, turns, matrices, counts, terms, moves, entropies)
     for s in range(n_segments):
