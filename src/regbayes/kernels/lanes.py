@@ -33,7 +33,7 @@ def group(starts, transitions):
     Examples
     --------
     >>> group(np.array([0, 3, 6, 7, 10, 13, 16]), np.full((2, 2), 0.5))
-    (array([2, 0, 1, 3, 4, 5]), array([0, 1, 6]))
+    (array([2, 0, 1, 3, 4, 5]), array([0, 6]))
     """
     lengths, n_states = np.diff(starts), len(transitions)
     if n_states > _MOST_STATES or not transitions.min() > _POSSIBLE:
