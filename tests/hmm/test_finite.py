@@ -127,6 +127,31 @@ def from_vector(law, theta):
     )
 
 
+class _StepByStep(CategoricalEmission):
+    """Symbols whose likelihoods are not in a table."""
+
+    def evidence(self, X, parameters):
+        table, rows = super().evidence(X, parameters)
+        return table[rows], None
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("longest", [4, 60])  # tables of the cells are longer than the data, or not
+def test_tilted_tables_are_the_tilted_steps(segments, shared, longest):
+    rng = np.random.default_rng(longest)
+    law = random_law(rng, "symbols")
+    lengths = rng.integers(longest // 2, longest + 1, size=20)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    sequences = Sequences(rng.integers(-1, N_SYMBOLS, size=starts[-1]), starts)
+    tilt = rng.normal(size=(1 if shared else 20, segments, len(law.natural())))
+    emission = _StepByStep(law.emission.n_symbols, law.emission.concentration)
+    expected = replace(law, emission=emission).expect(sequences, tilt, segments, entropies=True)
+    found = law.expect(sequences, tilt, segments, entropies=True)
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12)
+
+
 @kinds
 @pytest.mark.parametrize("left_to_right", [False, True])
 def test_the_gradient_is_that_of_the_log_likelihood(kind, left_to_right):

@@ -102,12 +102,14 @@ class ChainLaw:
         evidence, rows = self.emission.evidence(sequences.values, self.parameters)
         tilts = None
         if tilt is not None and tilt.any():
-            if rows is not None:
-                evidence, rows = evidence[rows], None
             each = np.broadcast_to(tilt, (n, segments, len(self.natural())))
             first, moves, emitted = self._parts(np.ascontiguousarray(each))
-            flat = np.ascontiguousarray(emitted).reshape(n * segments, K, -1)
-            self.emission.tilt(sequences.values, flat, cells, evidence)
+            if tilt.ndim < 3 or len(tilt) == 1:  # one for all
+                weights, where = emitted[:1], cells % segments if segments > 1 else 0 * cells
+            else:
+                weights, where = emitted, cells
+            weights = np.ascontiguousarray(weights).reshape(-1, K, self.emission.n_statistics)
+            evidence, rows = self._tilted(sequences.values, weights, where, evidence, rows)
             # A sequence starts in its first segment; the tilt of other first states is idle.
             tilts = np.ascontiguousarray(first[:, 0]), np.ascontiguousarray(moves)
         sums = np.zeros((n * segments, K, self.emission.n_statistics))
@@ -138,6 +140,24 @@ class ChainLaw:
             doubt[:, 0, :K] = -first * np.log(np.where(first > 0, first, 1.0))
             doubt[:, :, K:] = uncertain.reshape(n, segments, -1)
         return Expected(out, log_likelihoods, doubt)
+
+    def _tilted(
+        self, X: NDArray, weights: NDArray, cells: NDArray, evidence: NDArray, rows: NDArray | None
+    ) -> tuple[NDArray, NDArray | None]:
+        """The evidence with the tilts of the cells, in one table for each cell if that is less."""
+        n_cells, n_rows = len(weights), len(evidence)
+        if rows is None or n_cells * n_rows > len(rows):
+            evidence = evidence if rows is None else evidence[rows]
+            self.emission.tilt(X, weights, cells, evidence)
+            return evidence, None
+        step = np.zeros(n_rows, dtype=np.int64)
+        step[rows] = np.arange(len(rows))  # one that has the row; a row that none has is idle
+        tables = np.tile(evidence, (n_cells, 1))
+        of = np.repeat(np.arange(n_cells), n_rows)
+        self.emission.tilt(np.tile(X[step], n_cells), weights, of, tables)
+        if n_cells == 1:
+            return tables, rows
+        return tables, cells * n_rows + np.where(rows < 0, rows + n_rows, rows)
 
     def gradient(self, statistics: NDArray) -> NDArray:
         """d log p / d theta = (d alpha / d theta)' E[T] (Fisher's identity), entry by entry.

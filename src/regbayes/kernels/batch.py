@@ -26,7 +26,14 @@ from regbayes.kernels.chain import (
     smooth_scaled,
     to_shares,
 )
-from regbayes.kernels.lanes import LANES, filter_lanes, group, smooth_lanes
+from regbayes.kernels.lanes import (
+    LANES,
+    filter_lanes,
+    group,
+    log_products,
+    scale_lanes,
+    smooth_lanes,
+)
 
 
 def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=False, moves=False):
@@ -242,6 +249,8 @@ class _Lanes(NamedTuple):
     own: np.ndarray
     counts: np.ndarray
     entropies: np.ndarray
+    begins: np.ndarray
+    units: np.ndarray  # logarithms of what likelihoods and matrices were divided by
     safe: np.ndarray
 
 
@@ -250,7 +259,7 @@ def _smooth(chain, seen, members, edges, causal, found):
     n_states, n_lanes = chain.start.shape[0], 0
     longest, longest_lane = 0, 0
     for g in range(edges.shape[0] - 1):
-        s = members[edges[g]]
+        s = members[edges[g + 1] - 1]  # the longest
         n_steps = seen.starts[s + 1] - seen.starts[s]
         longest = max(longest, n_steps)
         if edges[g + 1] - edges[g] > 1:
@@ -274,6 +283,8 @@ def _smooth(chain, seen, members, edges, causal, found):
         np.empty((*matrices.shape, n_own)),
         np.empty((n_segments, n_states, n_states, n_lanes)),
         np.empty((n_terms, n_states, n_states, n_lanes)),
+        np.zeros(LANES, dtype=np.int64),
+        np.zeros(LANES),
         np.zeros(LANES, dtype=np.bool_),
     )
     for g in range(edges.shape[0] - 1):
@@ -288,42 +299,95 @@ def _smooth(chain, seen, members, edges, causal, found):
 
 @kernel
 def _smooth_together(chain, seen, together, causal, room, lanes, found):
-    """Sequences of equal length, as far as the fast recursions hold: `lanes.safe` says for whom."""
-    n_steps = seen.starts[together[0] + 1] - seen.starts[together[0]]
-    likelihoods, logs = room.likelihoods[:n_steps], found.log_probabilities
+    """Sequences side by side, as far as the fast recursions hold: `lanes.safe` says for whom."""
+    n_together, tilted = together.shape[0], lanes.own.shape[3] > 0
+    n_steps = seen.starts[together[-1] + 1] - seen.starts[together[-1]]  # of the longest
+    begins, units = lanes.begins, lanes.units
+    begins[:], units[:] = n_steps, 0.0
     for lane in range(LANES):
-        s = together[min(lane, together.shape[0] - 1)]  # lanes left over repeat the last one
-        if lane < together.shape[0]:
-            _scaled(seen, s, likelihoods, room.shifts)
-            logs[s] = room.shifts[:n_steps].sum()
-        lanes.likelihoods[:n_steps, :, lane] = likelihoods
-        if lanes.own.shape[3] > 0:
-            first_unit, unit = _tilted(chain, s, room)
+        if lane < n_together:
+            s = together[lane]
+            length = seen.starts[s + 1] - seen.starts[s]
+            begins[lane] = n_steps - length
+            if tilted:
+                first_unit, unit = _tilted(chain, s, room)
+                units[lane] = first_unit + (length - 1) * unit
+        lanes.first[:, lane] = room.first  # lanes left over have that of the last one
+        if tilted:
             lanes.own[:, :, :, lane] = room.matrices
-            if lane < together.shape[0]:
-                logs[s] += first_unit + (n_steps - 1) * unit
-        lanes.first[:, lane] = room.first
+    likelihoods, totals = lanes.likelihoods[:n_steps], lanes.totals[:n_steps]
+    marginals = lanes.marginals[:n_steps]
+    _fill_lanes(seen, together, begins, likelihoods, units)
     filter_lanes(
-        lanes.first, room.matrices, lanes.own, lanes.likelihoods[:n_steps], lanes.marginals,
-        lanes.totals, lanes.safe,
+        lanes.first, chain.transitions, lanes.own, begins, likelihoods, marginals, totals,
+        lanes.safe,
     )  # fmt: skip
+    log_products(totals, units)
     if not causal:
         lanes.counts[:] = 0.0
         lanes.entropies[:] = 0.0
         smooth_lanes(
-            room.matrices, room.transposed, lanes.own, lanes.likelihoods, lanes.totals,
-            lanes.marginals[:n_steps], lanes.counts, lanes.entropies,
+            chain.transitions, room.transposed[0], lanes.own, begins, likelihoods, totals,
+            marginals, lanes.counts, lanes.entropies,
         )  # fmt: skip
-    for lane in range(together.shape[0]):
+    _empty_lanes(seen, together, begins, marginals, found.marginals)
+    for lane in range(n_together):
         s = together[lane]
         if lanes.safe[lane]:
-            logs[s] += _log_product(lanes.totals[:n_steps, lane])
-            out = found.marginals[seen.starts[s] : seen.starts[s + 1]]
-            out[:] = lanes.marginals[:n_steps, :, lane]
+            found.log_probabilities[s] = units[lane]
             if not causal:
                 found.counts[s] = lanes.counts[:, :, :, lane]
                 if found.entropies.shape[1] > 0:
                     found.entropies[s] = lanes.entropies[:, :, :, lane]
+
+
+@kernel
+def _fill_lanes(seen, together, begins, likelihoods, units):
+    """Scaled likelihoods of the lanes' sequences, one before they begin; adds up their units.
+
+    Step by step, so that what is written stays in the nearest cache.
+    """
+    n_steps, n_states, n_lanes = likelihoods.shape
+    in_table = seen.rows.shape[0] > 0
+    shifts = _shifts(seen, together, begins)
+    for t in range(n_steps):
+        for lane in range(n_lanes):
+            if t < begins[lane]:
+                for k in range(n_states):
+                    likelihoods[t, k, lane] = 1.0 if in_table else 0.0
+            elif in_table:
+                row = seen.rows[shifts[lane] + t]
+                units[lane] += seen.units[row]
+                for k in range(n_states):
+                    likelihoods[t, k, lane] = seen.table[row, k]
+            else:
+                row = shifts[lane] + t
+                for k in range(n_states):
+                    likelihoods[t, k, lane] = seen.log_likelihoods[row, k]
+    if not in_table:
+        scale_lanes(likelihoods, units)
+
+
+@kernel
+def _empty_lanes(seen, together, begins, marginals, out):
+    """Marginals of the lanes to where their sequences are."""
+    n_steps, n_states = marginals.shape[:2]
+    shifts = _shifts(seen, together, begins)
+    for t in range(n_steps):
+        for lane in range(together.shape[0]):
+            if t >= begins[lane]:
+                row = shifts[lane] + t
+                for k in range(n_states):
+                    out[row, k] = marginals[t, k, lane]
+
+
+@kernel
+def _shifts(seen, together, begins):
+    """Where step t of a lane is among all steps, less t."""
+    out = np.zeros(begins.shape[0], dtype=np.int64)
+    for lane in range(together.shape[0]):
+        out[lane] = seen.starts[together[lane]] - begins[lane]
+    return out
 
 
 @kernel

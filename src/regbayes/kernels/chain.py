@@ -15,21 +15,36 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import fused_kernel, kernel
+from regbayes.kernels._vectors import power_of_two
 from regbayes.kernels.linalg import row_times_matrix
 
 _LEAST = 1e-280  # below, products lose digits
 _FLOOR = 1e-290  # a filtered probability that may have lost its value
-_POWERS = 2.0 ** np.arange(-1022, 2)
 _MATTERS = 1e-15  # share of the posterior that may be lost unseen
 
 
 @fused_kernel
-def scale_likelihoods(log_likelihoods, likelihoods, shifts):
-    """Likelihoods with a maximum of one in every row, and the logarithms of the units.
+def exp_of_negative(x):
+    """exp by Cody & Waite's reduction and Moshier's rational function (Cephes).
 
-    exp by Cody & Waite's reduction and Moshier's rational function (Cephes), which a compiler can
-    vectorise; the library's is a call. Off by one unit in the last place at most.
+    A compiler can vectorise it; the library's is a call. Off by one unit in the last place at
+    most; zero below -708.
     """
+    bounded = max(x, -708.0)
+    n = np.floor(bounded * 1.4426950408889634 + 0.5)
+    r = (bounded - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
+    rr = r * r
+    p = 1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2
+    p = r * (p * rr + 1.0)
+    q = 3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3
+    q = (q * rr + 2.27265548208155028766e-1) * rr + 2.0
+    value = (1.0 + 2.0 * p / (q - p)) * power_of_two(np.int64(n))
+    return value if bounded > -708.0 else 0.0
+
+
+@fused_kernel
+def scale_likelihoods(log_likelihoods, likelihoods, shifts):
+    """Likelihoods with a maximum of one in every row, and the logarithms of the units."""
     n_steps, n_states = log_likelihoods.shape
     for t in range(n_steps):
         best = -np.inf
@@ -37,16 +52,7 @@ def scale_likelihoods(log_likelihoods, likelihoods, shifts):
             best = max(best, log_likelihoods[t, k])
         shifts[t] = best if best > -np.inf else 0.0
         for k in range(n_states):
-            x = max(log_likelihoods[t, k] - shifts[t], -708.0)
-            n = np.floor(x * 1.4426950408889634 + 0.5)
-            r = (x - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
-            rr = r * r
-            p = 1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2
-            p = r * (p * rr + 1.0)
-            q = 3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3
-            q = (q * rr + 2.27265548208155028766e-1) * rr + 2.0
-            value = (1.0 + 2.0 * p / (q - p)) * _POWERS[np.int64(n) + 1022]
-            likelihoods[t, k] = value if x > -708.0 else 0.0
+            likelihoods[t, k] = exp_of_negative(log_likelihoods[t, k] - shifts[t])
 
 
 @fused_kernel
