@@ -483,7 +483,8 @@ PEERS = frozenset(
         "MNL", "linear SVM", "RBF SVM", "random forest", "gradient boosting",
         "1-nearest neighbour", "linear-chain CRF", "linear SVM, single letters",
         "RBF SVM, single letters", "one-hot RBF SVM", "k-mer SVM", "MiniRocket",
-        "RBF SVM on frames", "histogram SVM", "spatial pyramid SVM (PHOW)", "tf-idf SVM",
+        "RBF SVM on frames", "histogram SVM", "chi-squared SVM", "spatial pyramid SVM (PHOW)",
+        "tf-idf SVM",
         "neural net", "RBM + SVM", "RBM + net", "RBM, K = 1000", "linear SVM, both",
     }
 )  # fmt: skip
