@@ -309,7 +309,7 @@ def test_an_absent_class_is_kept_away():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_steps_are_those_of_the_slope_of_the_gradient(n_classes):
-    """Products with the Hessian, and what solves its equations, by conjugate gradients or not."""
+    """Products with the Hessian, and what solves its equations."""
     features, codes = blobs(30, 4, n_classes, seed=3)
     C, at = 5.0, 0.3 * np.random.default_rng(4).standard_normal((n_classes, 4))
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
 from regbayes.kernels.med import ascend
@@ -259,7 +259,7 @@ class _System(NamedTuple):
     counts: NDArray
     curvatures: NDArray
     short: NDArray  # of the weights, for those that belong to the multipliers
-    factors: list[tuple[NDArray, bool]]  # of the Hessian's blocks; see :func:`_factors`
+    factors: list[NDArray]  # of the Hessian's blocks; see :func:`_factors`
 
     def move(self, at: _Point, slack: Any, product: Any) -> _Point:
         """To where lam s is `slack` and room x is `product`."""
@@ -279,17 +279,13 @@ class _System(NamedTuple):
 
         By conjugate gradients. Blocks off the diagonal say little more than that classes have no
         common part: with those on it as preconditioner, and that part taken out, a few products
-        are enough. Two classes are each other's mirror image, and their one block is all.
+        are enough.
         """
-        if len(right) == 2:
-            half = cho_solve(self.factors[0], right[1], check_finite=False)
-            return np.array([-half, half])
         found, rest = np.zeros_like(right), right
         direction, size, first = rest, 0.0, None
         for _ in range(20 * _PRODUCTS):
-            ahead = np.array(
-                [cho_solve(f, row, check_finite=False) for f, row in zip(self.factors, rest)]
-            )
+            # Of LAPACK by itself: SciPy's name for it takes longer to ask than a small one does.
+            ahead = np.array([dpotrs(f, row, lower=1)[0] for f, row in zip(self.factors, rest)])
             ahead -= ahead.mean(axis=0)
             last, size = size, float(np.sum(rest * ahead))
             first = size if first is None else first
@@ -309,37 +305,36 @@ class _System(NamedTuple):
         return weights - pull(self.curvatures * u, self.codes).T @ self.features
 
 
-def _factors(features: NDArray, codes: NDArray, curvatures: NDArray) -> list[tuple[NDArray, bool]]:
+def _factors(features: NDArray, codes: NDArray, curvatures: NDArray) -> list[NDArray]:
     """Cholesky factors of the Hessian's blocks, a class each.
 
-    Of two classes, the whole for the weights of one, the other's being minus them.
+    Two classes are each other's mirror image, and one block, for both, is all of it.
     """
     if curvatures.shape[1] == 2:
-        return [_factor(features, 2.0 * curvatures.sum(axis=1))]
+        return 2 * [_factor(features, 2.0 * curvatures.sum(axis=1))]
     own = curvatures.copy()  # zero against the own class, whose scores are in all margins
     np.put_along_axis(own, codes[:, None], curvatures.sum(axis=1, keepdims=True), axis=1)
     return [_factor(features, column) for column in own.T]
 
 
-def _factor(features: NDArray, curvatures: NDArray) -> tuple[NDArray, bool]:
+def _factor(features: NDArray, curvatures: NDArray) -> NDArray:
     """Of 1 + sum_s curvature phi phi'.
 
     Of features that lie far from zero it may not be positive to rounding. A little more on its
     diagonal makes the step a shorter one, and the gap is measured anyway.
     """
+    rooted = features * np.sqrt(curvatures)[:, None]
+    matrix = rooted.T @ rooted
+    diagonal = np.diagonal(matrix) + 1.0
     ridge = 0.0
     while True:
-        rooted = features * np.sqrt(curvatures)[:, None]
-        matrix = rooted.T @ rooted
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        diagonal = np.diagonal(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += ridge * diagonal.max()
-        try:
-            return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            if not np.isfinite(diagonal).all() or ridge > 1e-3:
-                raise
-            ridge = max(1e-14, 10 * ridge)
+        np.fill_diagonal(matrix, diagonal + ridge * diagonal.max())
+        factor, failed = dpotrf(matrix, lower=1)
+        if not failed:
+            return factor
+        if not np.isfinite(diagonal).all() or ridge > 1e-3:
+            raise np.linalg.LinAlgError("the Hessian of the margin problem is not positive")
+        ridge = max(1e-14, 10 * ridge)
 
 
 def _half_square(weights: NDArray) -> float:
