@@ -219,12 +219,12 @@ class Fit(NamedTuple):
 def guess(law: ChainLaw, sequences: Sequences, marginals: NDArray) -> ChainLaw:
     """A law to start from: the M-step on independent steps with given probabilities of states."""
     starts = sequences.starts
-    last = np.zeros(sequences.n_steps, dtype=bool)
-    last[starts[1:] - 1] = True
-    here = np.flatnonzero(~last)
+    moves = np.ones((sequences.n_steps - 1, 1))
+    moves[starts[1:-1] - 1] = 0.0  # from the last step of a sequence there is none
     emitted = np.zeros((1, law.n_states, law.emission.n_statistics))
     law.emission.expect(sequences.values, marginals, np.zeros(len(marginals), np.int64), emitted)
-    parts = [marginals[starts[:-1]].sum(axis=0), marginals[here].T @ marginals[here + 1], emitted]
+    moved = (marginals[:-1] * moves).T @ marginals[1:]
+    parts = [marginals[starts[:-1]].sum(axis=0), moved, emitted]
     return law.maximize(np.concatenate([part.ravel() for part in parts]))
 
 
