@@ -125,11 +125,11 @@ def shapes(seed, window):
     return Preprocessed(quantizer, categorical(seed, 1))
 
 
-def base_model(task: Task, seed: int, n_states: int = K):
+def base_model(task: Task, seed: int, n_states: int = K, n_symbols: int = SYMBOLS):
     """The discrete HMM of all score rows, as in the paper."""
     if task.kind != "frames":
         return categorical(seed, n_states)
-    quantizer = SequenceQuantizer(SYMBOLS, random_state=seed, **task.quantizer)
+    quantizer = SequenceQuantizer(n_symbols, random_state=seed, **task.quantizer)
     return Preprocessed(quantizer, categorical(seed, n_states))
 
 
