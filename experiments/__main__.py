@@ -1,4 +1,7 @@
-"""Command line: ``python -m experiments 000_table1 [--quick] [--fresh] [--jobs 2] [--list]``."""
+"""Command line: ``python -m experiments 000_table1 [--quick] [--fresh] [--jobs 2] [--list]``.
+
+A run that was stopped goes on where it was; with ``--keep`` on another machine too.
+"""
 
 import argparse
 import importlib
@@ -7,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.harness import Options
+from experiments.harness import Options, keep_unfinished
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -30,7 +33,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--fresh", action="store_true", help="run finished cells again")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument("--list", action="store_true", help="say what there is, and stop")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the cells of stopped runs to files, and stop"
+    )
     asked = parser.parse_args(arguments)
+    if asked.keep:
+        print("\n".join(map(str, keep_unfinished())) or "nothing is unfinished")
+        return
 
     known = available()
     listing = "\n".join(f"  {name}  {summary(file)}" for name, file in known.items()) or "  none"

@@ -51,6 +51,7 @@ from experiments import environment, markdown
 from regbayes.datasets._remote import write_atomically
 
 RESULTS = Path(__file__).resolve().parent / "results"
+_UNFINISHED = "_unfinished"
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 Metric = Callable[[Any, Any], float]  # metric(y_true, y_pred), a share between 0 and 1
@@ -159,6 +160,7 @@ def run_table(
     }
     write_atomically(options.results / f"{options.page}.json", json.dumps(raw, indent=1) + "\n")
     write_atomically(options.results / f"{options.page}.md", "\n\n".join(page))
+    (options.results / f"{options.page}{_UNFINISHED}.json").unlink(missing_ok=True)
     print(f"\n{as_table(cells)}\n{options.page}.md and .json written")
     return cells
 
@@ -215,7 +217,13 @@ def evaluate(
     done = (
         {}
         if options.fresh
-        else _finished(tasks, [options.results / f"{name}.json" for name in (options.page, *pages)])
+        else _finished(
+            tasks,
+            [
+                options.results / f"{name}.json"
+                for name in (options.page, options.page + _UNFINISHED, *pages)
+            ],
+        )
     )
     if done:
         print(f"{len(done)} of {len(tasks)} cells were finished before; --fresh runs them again")
@@ -408,8 +416,7 @@ def _finished(tasks: Sequence[_Task], pages: Sequence[Path]) -> dict[Path, Cell]
     """Cells on disk: of a run that was stopped here, and of pages from whatever machine."""
     published = {}
     for page in pages:
-        raw = json.loads(page.read_text(encoding="utf-8"))["cells"] if page.exists() else []
-        published.update({cell["key"]: Cell(**cell) for cell in raw if cell.get("key")})
+        published.update({cell["key"]: Cell(**cell) for cell in _cells(page) if cell.get("key")})
     found = {}
     for task in tasks:
         if task.file.exists():
@@ -417,6 +424,30 @@ def _finished(tasks: Sequence[_Task], pages: Sequence[Path]) -> dict[Path, Cell]
         elif task.file.stem in published:
             found[task.file] = published[task.file.stem]
     return found
+
+
+def keep_unfinished(results: Path = RESULTS) -> list[Path]:
+    """Write what stopped runs have finished into files that another machine can go on from.
+
+    A table that is finished removes its own.
+    """
+    written = []
+    for folder in sorted((results / ".work").glob("*")):
+        page, kept = results / f"{folder.name}.json", results / f"{folder.name}{_UNFINISHED}.json"
+        cells = {cell["key"]: cell for cell in _cells(kept)}  # of other machines
+        for file in sorted(folder.glob("*.json")):
+            cells[file.stem] = json.loads(file.read_text(encoding="utf-8"))
+        for cell in _cells(page):
+            cells.pop(cell.get("key"), None)
+        if cells:
+            write_atomically(kept, json.dumps({"cells": list(cells.values())}, indent=1) + "\n")
+            written.append(kept)
+    return written
+
+
+def _cells(page: Path) -> list[dict[str, Any]]:
+    """Those of a file, if there is one."""
+    return json.loads(page.read_text(encoding="utf-8"))["cells"] if page.exists() else []
 
 
 def _params(estimator: Any) -> str:

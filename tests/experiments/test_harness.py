@@ -27,6 +27,7 @@ from experiments.harness import (
     as_differences,
     as_table,
     evaluate,
+    keep_unfinished,
     paired_differences,
     run_table,
     size_found,
@@ -134,6 +135,22 @@ def test_a_machine_that_has_the_page_alone_goes_on_from_it(options, tmp_path):
     (elsewhere.results / "000_test.json").rename(third.results / "more_cells.json")
     evaluate([row], X, y, SPLITS[:2], METRICS, options=third, pages=["more_cells"])
     assert len(Majority.fits) == 6
+
+
+def test_another_machine_goes_on_from_what_was_kept_of_a_stopped_run(options, tmp_path):
+    rows = [Row("majority", lambda seed: Majority(random_state=seed))]
+    stopped = evaluate(rows, X, y, SPLITS[:2], METRICS, options=options)
+    (kept,) = keep_unfinished(tmp_path)
+    there = replace(options, results=tmp_path / "there")
+    there.results.mkdir()
+    kept.rename(there.results / kept.name)
+    evaluate(rows, X + 1, y, SPLITS[:1], METRICS, options=there)  # its own are added
+    assert len(json.loads(keep_unfinished(there.results)[0].read_text())["cells"]) == 3
+    Majority.fits.clear()
+    cells = run_table("T", rows, X, y, SPLITS, METRICS, options=there)
+    assert len(Majority.fits) == 1
+    assert cells[:2] == stopped
+    assert not (there.results / kept.name).exists()  # the page has its cells now
 
 
 @pytest.mark.parametrize(
