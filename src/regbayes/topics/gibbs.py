@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from regbayes.data import Documents
+from regbayes.kernels.documents import expect_counts
 from regbayes.kernels.labels import LabelTerm, draw_label_weights
 from regbayes.kernels.random import draw_gamma
 from regbayes.kernels.topics import (
@@ -30,7 +31,6 @@ from regbayes.kernels.topics import (
     draw_assignments,
     draw_topics,
     empty_topics,
-    expect_counts,
     make_corpus,
     settle,
     sum_log_rests,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from regbayes.data import Documents
-from regbayes.kernels.topics import expect_counts, pull_counts
+from regbayes.kernels.documents import expect_counts, pull_counts
 from regbayes.priors.exponential import Expected, log_shares, share_gradient
 
 _NO_TILT = np.empty((0, 0))
