@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from experiments.document_rows import lda
+from experiments.document_rows import LEARNING, lda
 from experiments.harness import Options, Row, run_table
 from experiments.score_rows import Scored
 from regbayes import datasets
@@ -19,7 +19,6 @@ figure1 = importlib.import_module("experiments.001_figure1")
 TOPICS = (2, 5, 10, 20, 40)
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.6)
 N_SPLITS = 5
-LEARNING = {"patience": 4, "n_folds": 4, "n_splits": 2}  # of MSS, as in Table 3
 MAPS = {"SS": SufficientStatisticsScore, "MSS": MaxMarginScore, "FS": FisherScore}
 
 

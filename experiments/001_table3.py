@@ -89,10 +89,10 @@ def split_by_class(y, n_train, n_splits):
     return splits
 
 
-def score_lines(n_topics, quick, wrap, **options):
+def score_lines(n_topics, quick, wrap, scaling=None):
     def line(name):
         return Row(
-            name, lambda seed: wrap(rows_of.score_rows(n_topics, seed, quick, **options)[name])
+            name, lambda seed: wrap(rows_of.score_rows(n_topics, seed, quick, scaling)[name])
         )
 
     return [line(name) for name in ("FS", "FESS", "SS", "MSS")]
@@ -147,7 +147,7 @@ def scenes(options: Options) -> None:
                     rows_of.max_margin_topics(seed, N_TOPICS, N_CHAINS, quick)
                 ),
             ),
-            *score_lines(TOPICS, quick, words_only, scaling="standard", n_folds=4, n_splits=2),
+            *score_lines(TOPICS, quick, words_only, scaling="standard"),
         ]
         run_table(
             f"001 Table 3: {title}", lines, X, y,
@@ -195,8 +195,7 @@ def texts(options: Options) -> None:
                 ),
             ),
             *topic_lines(task.n_topics, quick, all_words),
-            # Fewer folds than by default: a classifier of so many scores takes seconds.
-            *score_lines(task.scored_topics, quick, few_words, n_folds=4, n_splits=2),
+            *score_lines(task.scored_topics, quick, few_words),
         ]
         run_table(
             f"001 Table 3, texts: {task.title}", lines, X, y, splits, {"accuracy": accuracy_score},

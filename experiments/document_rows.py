@@ -24,6 +24,9 @@ from regbayes.topics.gibbs import Summary
 
 WEIGHTS = [0.1, 1.0, 10.0, 100.0]
 SCALINGS = ("sqrt", "variance")
+# Of MSS: tilts of topics times words learn their samples by heart within a few rounds, and a
+# classifier of so many scores takes seconds.
+LEARNING = {"patience": 4, "n_folds": 4, "n_splits": 2}
 
 
 def lda(n_topics, seed, quick=False):
@@ -170,16 +173,14 @@ class RandomTopics(ClassifierMixin, BaseEstimator):
         return self.classes_[scores.argmax(axis=1)]
 
 
-def score_rows(n_topics, seed, quick=False, scaling=None, **folds):
-    """FS, FESS, SS and MSS over one size of LDA, a law for each class; `folds` are those of MSS.
+def score_rows(n_topics, seed, quick=False, scaling=None):
+    """FS, FESS, SS and MSS over one size of LDA, a law for each class.
 
     All have the scaling that is given; with none, SS and MSS choose theirs.
     """
     few = {"n_iter": 2} if quick else {}
     model = lda(n_topics, seed, quick)
     given = {"scaling": scaling} if scaling else {}
-    # Tilts of topics times words learn their samples by heart within a few rounds.
-    learning = {"patience": 4, "random_state": seed, **folds, **few}
 
     def of_statistics(make, **options):
         if scaling:
@@ -190,5 +191,5 @@ def score_rows(n_topics, seed, quick=False, scaling=None, **folds):
         "FS": Scored(FisherScore(model, **given)),
         "FESS": Scored(FreeEnergyScore(model, **given)),
         "SS": of_statistics(SufficientStatisticsScore),
-        "MSS": of_statistics(MaxMarginScore, **learning),
+        "MSS": of_statistics(MaxMarginScore, random_state=seed, **LEARNING, **few),
     }
