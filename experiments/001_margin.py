@@ -2,10 +2,6 @@
 
 MSS and SS have the same HMMs, and differ in nothing but the learning with a margin. Halves are
 those of Table 2, and go on where it stops; cells that it has filled are not filled again.
-
-Where a classifier of the statistics is right about nearly all its training sequences, a margin has
-nothing to mend. The second table therefore takes models so small that it is not: one HMM of two
-states for all classes, and eight symbols where sequences are continuous.
 """
 
 from __future__ import annotations
@@ -19,34 +15,18 @@ from sklearn.metrics import accuracy_score
 
 from experiments import environment, markdown
 from experiments.harness import Cell, Options, Row, evaluate, paired_differences
-from experiments.score_rows import Scored
 from regbayes.datasets._remote import write_atomically
-from regbayes.scores import MaxMarginScore, SufficientStatisticsScore
 
 table2 = importlib.import_module("experiments.001_table2")
 N_HALVES = {
     "promoters": 20, "libras": 20, "japanese_vowels": 20, "hill_valley": 20, "osuleaf": 20,
     "splice_junction": 10, "kinases": 20, "scope40": 5, "characters": 10,
 }  # fmt: skip
-SMALL = {"libras": 10, "japanese_vowels": 10, "osuleaf": 10, "characters": 3}  # halves
-SMALL_SIZE = {"n_states": 2, "n_symbols": 8}
 TITLES = ["set", "halves", "SS", "MSS", "MSS − SS", "better", "alike", "worse"]
 
 
 def rows_of_table(task) -> list[Row]:
     return [row for row in table2.rows(task) if row.name in ("SS", "MSS")]
-
-
-def small_rows(task) -> list[Row]:
-    def plain(seed):
-        model = table2.base_model(task, seed, **SMALL_SIZE)
-        return Scored(SufficientStatisticsScore(model, per_class=False))
-
-    def learnt(seed):
-        model = table2.base_model(task, seed, **SMALL_SIZE)
-        return Scored(MaxMarginScore(model, per_class=False, random_state=seed))
-
-    return [Row("SS, small", plain), Row("MSS, small", learnt)]
 
 
 def line(
@@ -82,16 +62,10 @@ def run(options: Options) -> None:
         line(name, rows_of_table(table2.TASKS[name]), n_halves, options)
         for name, n_halves in list(N_HALVES.items())[few]
     ]
-    small = [
-        line(name, small_rows(table2.TASKS[name]), n_halves, options)
-        for name, n_halves in list(SMALL.items())[few]
-    ]
     page = [
         "# 001 MSS against SS",
         (__doc__ or "").partition("\n\n")[2].strip(),
         markdown.table(TITLES, [columns for columns, _ in found]),
-        "## With small models",
-        markdown.table(TITLES, [columns for columns, _ in small]),
         "Accuracy in %; differences on the same halves, in points: mean ± standard error. Better, "
         "alike, worse: halves. Fewer halves where a fit takes minutes. Where and why there is "
         "little to learn: `001_rounds`.",
@@ -99,7 +73,7 @@ def run(options: Options) -> None:
     ]
     options.results.mkdir(exist_ok=True, parents=True)
     if not options.quick:
-        raw = {"cells": [asdict(cell) for _, cells in found + small for cell in cells]}
+        raw = {"cells": [asdict(cell) for _, cells in found for cell in cells]}
         write_atomically(options.results / f"{table2.CELLS}.json", json.dumps(raw, indent=1) + "\n")
     write_atomically(options.results / f"{options.page}.md", "\n\n".join(page) + "\n")
     print(f"{options.page}.md written")

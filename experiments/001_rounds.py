@@ -1,8 +1,9 @@
-"""Where learning with a margin has something to do: rounds of MSS, and losses it did not train on.
+"""Where learning with a margin has something to do: rounds of MSS, and errors it did not train on.
 
 On the training part of the first half of each set of Table 2, with the models of its score rows.
-Rounds are those that a class's problem kept; a loss is the margin loss of samples that neither the
-tilts nor the classifier saw, before the first round and at the round that was kept.
+Rounds are those that a class's problem kept; errors are the samples that were misjudged by a
+classifier that did not see them, nor did its tilts, before the first round and at the round that
+was kept. Samples near the boundary count in part.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from regbayes.scores import MarginClassifier, MaxMarginScore, SufficientStatisti
 table2 = importlib.import_module("experiments.001_table2")
 TITLES = [
     "set", "classes", "training sequences", "SS is right about its own", "problems that learn",
-    "rounds, median of those", "unseen loss before", "after", "fit s",
+    "rounds, median of those", "unseen errors before", "after", "fit s",
 ]  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def line(task, quick: bool) -> list[str]:
     found = MaxMarginScore(table2.base_model(task, 0), random_state=0).fit(X, y)
     seconds = time.perf_counter() - begun
     rounds = np.array(found.n_rounds_)
-    losses = [checks[:, 1] for checks in found.unseen_losses_]
+    errors = [checks[:, 1] for checks in found.unseen_errors_]
     learn = rounds > 0
     return [
         task.title,
@@ -42,8 +43,8 @@ def line(task, quick: bool) -> list[str]:
         f"{own:.1%}",
         f"{learn.sum()} of {len(rounds)}",
         f"{np.median(rounds[learn]):.0f}" if learn.any() else "",
-        f"{sum(loss[0] for loss in losses):.4g}",
-        f"{sum(loss.min() for loss in losses):.4g}",
+        f"{sum(each[0] for each in errors):.1f}",
+        f"{sum(each.min() for each in errors):.1f}",
         f"{seconds:.3g}",
     ]
 

@@ -46,7 +46,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         classes for every class, with a law of its own.
     n_iter : int, default=None
         Rounds at most; 40 by gradient, 3 by EM.
-    rate : float, default=0.1
+    rate : float, default=0.3
         Size of a gradient step in log-potentials.
     n_folds : int, default=10
         Parts that the samples are split into: classifiers judge the one that they were not
@@ -55,10 +55,10 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         The number of such splits, which take turns.
     n_splits : int, default=3
         How many rounds are good is learnt from descents on parts of the samples, each without one
-        of so many folds, and the loss in these; 0 rounds is possible, and gives the scores of
+        of so many folds, and the errors in these; 0 rounds is possible, and gives the scores of
         :class:`SufficientStatisticsScore`. With 0 or 1, `n_iter` rounds are done.
-    patience : int, default=12
-        Stop when the loss in those folds has not fallen for so many rounds.
+    patience : int, default=20
+        Stop when the errors in those folds have not become fewer for so many rounds.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0
@@ -87,9 +87,10 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     losses_ : list of ndarray
         The margin loss, round by round, of each problem (gradient): samples are left out of the
         classifiers' fits but not of the tilts', so it falls for longer than it should.
-    unseen_losses_ : list of ndarray
-        That of the samples that the tilts of the parts do not know either, ten times or so in
-        `n_iter` rounds: rows of the round and the loss.
+    unseen_errors_ : list of ndarray
+        How many samples are misjudged that neither the classifiers nor the tilts of the parts know,
+        ten times or so in `n_iter` rounds: rows of the round and the number. Samples within half
+        the margin of the boundary count in part.
     classes_, model_
         As in :class:`SufficientStatisticsScore`.
 
@@ -143,11 +144,11 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         solver="gradient",
         multi_class="joint",
         n_iter=None,
-        rate=0.1,
+        rate=0.3,
         n_folds=10,
         n_referees=4,
         n_splits=3,
-        patience=12,
+        patience=20,
         strength=1.0,
         max_tilt=3.0,
         scaling="sqrt",
@@ -229,7 +230,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         searches = found if gradient else []
         self.n_rounds_ = [here.n_rounds for here in searches]
         self.losses_: list[NDArray] = [np.array(here.whole.losses) for here in searches]
-        self.unseen_losses_: list[NDArray] = [np.array(here.checks) for here in searches]
+        self.unseen_errors_: list[NDArray] = [np.array(here.checks) for here in searches]
         if gradient:
             found = [here.whole.space._replace(tilts=here.best) for here in searches]
         self.tilts_ = np.concatenate([space.tilts for space in found])

@@ -28,6 +28,9 @@ from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler, Scaling, fit_scaler
 from regbayes.scores.tilts import raw_scores, slope_of_tilts
 
+# Referees need not be exact: they change from round to round, and start from where they were.
+_REFEREES = 1e-2
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -150,7 +153,7 @@ class Referee:
                 problem.C,
                 problem.margin,
                 None if last is None else last.multipliers,
-                tol=1e-4,
+                tol=_REFEREES,
                 gram=gram[np.ix_(rest, rest)] if len(gram) else None,
             )
             losses, multipliers = med.margin_terms(
@@ -210,8 +213,13 @@ def descend(problem: Problem, rate: float, here: Descent) -> Descent:
     return Descent(space, here.referees, mean, first, second, (*here.losses, loss))
 
 
-def unseen_loss(problem: Problem, space: Space, rest: NDArray, fold: NDArray) -> float:
-    """The margin loss in a fold, by a classifier and a scaling that know the rest alone."""
+def unseen_errors(problem: Problem, space: Space, rest: NDArray, fold: NDArray) -> float:
+    """Samples of a fold that are misjudged, by a classifier and a scaling that know the rest alone.
+
+    Those within half the margin of the boundary count in part: whole counts of few samples are
+    noisy. That a misjudged sample may lie far beyond it does not matter here, as it does to a
+    margin loss, which rises with the length of the weights while errors fall.
+    """
     raw = raw_scores(space.laws, space.tilts, problem.batch, problem.segments, problem.n_threads)
     raw, sizes = raw.reshape(len(raw), -1), problem.batch.sizes
     scaler = fit_scaler(raw[rest], sizes[rest], problem.scaling)
@@ -220,7 +228,10 @@ def unseen_loss(problem: Problem, space: Space, rest: NDArray, fold: NDArray) ->
         features[rest], codes[rest], problem.n_classes, problem.C, problem.margin, tol=1e-4
     )
     scores = features[fold] @ found.weights.T
-    return float(med.margin_terms(scores, codes[fold], problem.C, problem.margin)[0].sum())
+    own = np.take_along_axis(scores, codes[fold, None], axis=1)[:, 0]
+    np.put_along_axis(scores, codes[fold, None], -np.inf, axis=1)
+    lead = own - scores.max(axis=1)
+    return float(np.clip(0.5 - lead / problem.margin, 0.0, 1.0).sum())
 
 
 @dataclass(frozen=True)
@@ -229,8 +240,8 @@ class Search:
 
     whole: Descent
     parts: list[Descent]
-    best: NDArray  # the tilts of the whole when the samples that parts left out had least loss
-    checks: tuple[tuple[int, float], ...]  # rounds, and that loss after them
+    best: NDArray  # the tilts of the whole when fewest of what the parts left out were misjudged
+    checks: tuple[tuple[int, float], ...]  # rounds, and how many were after them
     done: bool = False
 
     @property
@@ -250,7 +261,7 @@ class Search:
 def search_round(task: Task, rate: float, every: int, patience: int, here: Search) -> Search:
     """A round of all descents, and every few rounds a look at what the parts have left out.
 
-    It is done when their loss has not fallen for `patience` rounds.
+    It is done when no fewer of these were misjudged for `patience` rounds.
     """
     problem, splits = task.problem, task.splits
     whole = descend(problem, rate, here.whole)
@@ -262,12 +273,12 @@ def search_round(task: Task, rate: float, every: int, patience: int, here: Searc
     t = len(whole.losses)
     if t % every:
         return replace(here, whole=whole, parts=parts)
-    loss = sum(
-        unseen_loss(problem, descent.learnt, rest, fold)
+    errors = sum(
+        unseen_errors(problem, descent.learnt, rest, fold)
         for (_, rest, fold), descent in zip(splits, parts)
     )
-    best = whole.mean if loss < here.lowest[1] else here.best
-    found = Search(whole, parts, best, (*here.checks, (t, loss)))
+    best = whole.mean if errors < here.lowest[1] else here.best
+    found = Search(whole, parts, best, (*here.checks, (t, errors)))
     return replace(found, done=t - found.n_rounds >= patience)
 
 
@@ -288,7 +299,7 @@ class Task(NamedTuple):
         """The first state of a search, with its referees' seeds."""
         whole = Descent.of(self.problem, space, n_folds, seeds)
         parts = [Descent.of(part, space, n_folds, seeds) for part, _, _ in self.splits]
-        checks = [unseen_loss(self.problem, space, rest, fold) for _, rest, fold in self.splits]
+        checks = [unseen_errors(self.problem, space, rest, fold) for _, rest, fold in self.splits]
         return Search(whole, parts, whole.mean, ((0, sum(checks)),) if checks else ())
 
 
