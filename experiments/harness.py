@@ -79,11 +79,14 @@ class Row:
     """A line of the table: `make(seed)` gives a fresh estimator for a split.
 
     A GridSearchCV sees training data only; with `pass_groups` its `fit` also gets ``groups=``.
+    A `version` belongs to the key of its cells: a new one, if the code behind it has changed and no
+    parameter tells.
     """
 
     name: str
     make: Callable[[int], Any]
     pass_groups: bool = False
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ def evaluate(
             key = _digest(
                 *(options.name, row.name, row.pass_groups, _params(estimator), seed + number),
                 *(joblib.hash((train, test)), fingerprint, code_version, sorted(metrics)),
+                *([row.version] if row.version else []),
             )
             file = work / f"{key}.json"
             tasks.append(

@@ -261,6 +261,13 @@ PAPERS = (
                         why="Rows are centred and scaled, which makes the problem easy.",
                     ),
                     _sequences(
+                        "hill_valley_raw",
+                        "Hill-Valley, raw symbols",
+                        "58.71 54.00 63.60 55.41 53.39 65.68",
+                        True,
+                        "The same rows; halves and symbols drawn anew.",
+                    ),
+                    _sequences(
                         "japanese_vowels",
                         "Japanese vowels",
                         "92.26 96.16 88.93 90.63 91.26 93.40",

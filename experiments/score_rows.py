@@ -15,33 +15,38 @@ from sklearn.svm import SVC, LinearSVC
 from experiments.harness import take
 from regbayes.scores import MarginClassifier
 
-WEIGHTS = [3, 10, 30, 100]
+WEIGHTS = (1.5, 3, 10, 30, 100)
 
 
 class Scored(ClassifierMixin, BaseEstimator):
     """A score map, and Eq. 22's classifier on it, whose weight is chosen by three folds.
 
     In a fold the map knows the rest alone: one that has seen the labels of what it is tried on
-    would choose too large a weight. How many rounds a map learns is that of the fit to all samples.
-    Of several maps the folds choose one first, as they are before anything is learnt.
+    would choose too large a weight. A map that has tried classifiers on such folds by itself, to
+    know how many rounds to learn, is asked. Of several maps the folds choose one first, as they are
+    before anything is learnt.
     """
 
-    def __init__(self, scores, n_folds=3):
+    def __init__(self, scores, n_folds=3, weights=WEIGHTS):
         self.scores = scores
         self.n_folds = n_folds
+        self.weights = weights
 
     def fit(self, X, y):
         y = np.asarray(y)
         chosen = self._pick(X, y) if isinstance(self.scores, list) else self.scores
         self.scores_ = clone(chosen)
         features = self.scores_.fit_transform(X, y)
-        alike = clone(chosen)
-        if getattr(self.scores_, "n_rounds_", []):
-            alike.set_params(n_iter=self.scores_.n_rounds_[0], n_splits=0)
-        weight = WEIGHTS[self._try(alike, X, y).argmax()]
+        tried = getattr(self.scores_, "best_C_", [])
+        if len(tried) == 1 and tried[0] in self.weights:
+            weight = tried[0]
+        else:
+            weight = self.weights[self._try(chosen, X, y).argmax()]
         self.best_params_ = {"C": weight}
         if chosen is not self.scores:
             self.best_params_["scaling"] = chosen.scaling
+        if getattr(self.scores_, "n_rounds_", []):
+            self.best_params_["rounds"] = self.scores_.n_rounds_[0]
         self.head_ = MarginClassifier(C=weight).fit(features, y)
         self.classes_ = self.head_.classes_
         return self
@@ -53,13 +58,13 @@ class Scored(ClassifierMixin, BaseEstimator):
 
     def _try(self, scores, X, y):
         """The accuracy in all folds with each weight."""
-        accuracies = np.zeros(len(WEIGHTS))
+        accuracies = np.zeros(len(self.weights))
         for rest, fold in StratifiedKFold(self.n_folds).split(y, y):
             own = clone(scores)
             here = own.fit_transform(take(X, rest), y[rest])
             there = own.transform(take(X, fold))
             head = MarginClassifier(warm_start=True)
-            for i, C in enumerate(WEIGHTS):
+            for i, C in enumerate(self.weights):
                 accuracies[i] += head.set_params(C=C).fit(here, y[rest]).score(there, y[fold])
         return accuracies
 

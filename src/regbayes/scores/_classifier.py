@@ -263,12 +263,15 @@ class MaxMarginScoreClassifier(ReportMixin, SequenceMixin, ClassifierMixin, Base
             )
 
     def _learnt(self, plain: SufficientStatisticsScore) -> MaxMarginScore:
+        # A few rounds, whose use our own folds tell: no need for others inside.
+        few = {"n_iter": 40, "n_splits": 0} if self.solver == "gradient" else {}
         return MaxMarginScore(
             plain.model,
             plain.per_class,
             plain.segments,
             scaling=plain.scaling,
             solver=self.solver,
+            **few,
             random_state=self._seed,
             n_jobs=self.n_jobs,
         )

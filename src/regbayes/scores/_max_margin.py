@@ -45,7 +45,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         One classifier of all classes on the scores of all laws; or, as in [1]_, a problem of two
         classes for every class, with a law of its own.
     n_iter : int, default=None
-        Rounds at most; 40 by gradient, 3 by EM.
+        Rounds at most; 80 by gradient, 3 by EM.
     rate : float, default=0.3
         Size of a gradient step in log-potentials.
     n_folds : int, default=10
@@ -54,11 +54,13 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     n_referees : int, default=4
         The number of such splits, which take turns.
     n_splits : int, default=3
-        How many rounds are good is learnt from descents on parts of the samples, each without one
-        of so many folds, and the errors in these; 0 rounds is possible, and gives the scores of
+        How many rounds are good is learnt from parts of the samples, each without one of so many
+        folds, with laws and a descent of their own, and from the errors in those folds, which are
+        looked at when the number of rounds has doubled: the most rounds are kept that are not
+        clearly worse than the best. 0 rounds is possible, and gives the scores of
         :class:`SufficientStatisticsScore`. With 0 or 1, `n_iter` rounds are done.
-    patience : int, default=20
-        Stop when the errors in those folds have not become fewer for so many rounds.
+    patience : int, default=80
+        Stop when the tilts of so many rounds before would be kept.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0
@@ -83,14 +85,16 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     tilts_ : ndarray of shape (n_laws, n_statistics)
         What the gradient added to the laws' potentials.
     n_rounds_ : list of int
-        After how many rounds the tilts of each problem were best (gradient).
+        After how many rounds the tilts of each problem were kept (gradient).
     losses_ : list of ndarray
         The margin loss, round by round, of each problem (gradient): samples are left out of the
         classifiers' fits but not of the tilts', so it falls for longer than it should.
     unseen_errors_ : list of ndarray
-        How many samples are misjudged that neither the classifiers nor the tilts of the parts know,
-        ten times or so in `n_iter` rounds: rows of the round and the number. Samples within half
-        the margin of the boundary count in part.
+        How many samples are misjudged that parts of each problem do not know (gradient): rows of
+        the round, and of the number with each of several weights `C` of a
+        :class:`MarginClassifier`, 1.5, 3, 10, 30, 100. Their mean decides.
+    best_C_ : list of float
+        The weight with the fewest errors in the round that was kept; NaN without `n_splits`.
     classes_, model_
         As in :class:`SufficientStatisticsScore`.
 
@@ -148,7 +152,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         n_folds=10,
         n_referees=4,
         n_splits=3,
-        patience=20,
+        patience=80,
         strength=1.0,
         max_tilt=3.0,
         scaling="sqrt",
@@ -194,20 +198,26 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         learn_laws = partial(super()._learn, batch, codes)
         laws: list[Law] = []
 
+        def laws_of(some: NDArray, index: int) -> list[Law]:
+            if self.multi_class == "ovr" and self.per_class:
+                return [self.model_.learn(batch.take(some[codes[some] == index]))]
+            return super(MaxMarginScore, self)._learn(batch.take(some), codes[some])
+
         def begin(_: np.random.Generator, index: int) -> Turn:
             if not laws:  # a fit that goes on may not need them
                 laws.extend(learn_laws())
-            own = laws
+            own, task = laws, tasks[index]
             if self.multi_class == "ovr":
                 own = [laws[index] if self.per_class else laws[0]]
             space = max_margin.untilted(own)
             if self.solver == "em":
                 return Turn(index, space)
-            return Turn(index, tasks[index].begin(space, self.n_folds, seeds[index, 1:]))
+            of_parts = [max_margin.untilted(laws_of(part.known, index)) for part in task.splits]
+            return Turn(index, task.begin(space, of_parts, self.n_folds, seeds[index, 1:]))
 
         step: Any = partial(max_margin.em_round, tasks, self.strength, self.max_tilt)
         if self.solver == "gradient":
-            every = max(1, self._n_rounds // 10)
+            every = max(1, self._n_rounds // 8)
             step = partial(max_margin.gradient_round, tasks, self.rate, every, self.patience)
         gradient = self.solver == "gradient"  # EM goes on for as many rounds as it is told to
         with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
@@ -228,11 +238,15 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
                 )
             ]
         searches = found if gradient else []
-        self.n_rounds_ = [here.n_rounds for here in searches]
+        self.n_rounds_ = [here.kept.n_rounds for here in searches]
         self.losses_: list[NDArray] = [np.array(here.whole.losses) for here in searches]
-        self.unseen_errors_: list[NDArray] = [np.array(here.checks) for here in searches]
+        self.unseen_errors_: list[NDArray] = [
+            np.array([[check.n_rounds, *check.errors] for check in here.checks])
+            for here in searches
+        ]
+        self.best_C_: list[float] = [here.kept.weight for here in searches]
         if gradient:
-            found = [here.whole.space._replace(tilts=here.best) for here in searches]
+            found = [here.whole.space._replace(tilts=here.kept.tilts) for here in searches]
         self.tilts_ = np.concatenate([space.tilts for space in found])
         return [law for space in found for law in space.laws]
 
@@ -250,7 +264,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         owners = codes if self.per_class else np.full_like(codes, -1)
         n_splits = self.n_splits if self.solver == "gradient" else 0
         if self.multi_class == "joint":
-            return [Task.of(problem, owners, n_splits, int(seeds[0]))]
+            return [Task.of(problem, owners, n_splits, int(seeds[0]), codes)]
         return [
             Task.of(
                 replace(problem, codes=np.where(codes == c, 1, 0), n_classes=2),
@@ -258,6 +272,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
                 np.where(codes == c, 0, -2) if self.per_class else owners,
                 n_splits,
                 int(seeds[c]),
+                codes,
             )
             for c in range(len(self._classes))
         ]
@@ -266,7 +281,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     def _n_rounds(self) -> int:
         if self.n_iter is not None:
             return self.n_iter
-        return 40 if self.solver == "gradient" else 3
+        return 80 if self.solver == "gradient" else 3
 
     def _expect(self, index: int, batch: Any) -> Expected:
         return self.laws_[index].expect(

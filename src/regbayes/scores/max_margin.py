@@ -30,6 +30,9 @@ from regbayes.scores.tilts import raw_scores, slope_of_tilts
 
 # Referees need not be exact: they change from round to round, and start from where they were.
 _REFEREES = 1e-2
+# Of the classifiers that unseen samples are tried with.
+WEIGHTS = (1.5, 3.0, 10.0, 30.0, 100.0)
+_CLEARLY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,25 +216,38 @@ def descend(problem: Problem, rate: float, here: Descent) -> Descent:
     return Descent(space, here.referees, mean, first, second, (*here.losses, loss))
 
 
-def unseen_errors(problem: Problem, space: Space, rest: NDArray, fold: NDArray) -> float:
-    """Samples of a fold that are misjudged, by a classifier and a scaling that know the rest alone.
+def unseen_errors(problem: Problem, space: Space, rest: NDArray, fold: NDArray) -> NDArray:
+    """How many of a fold are misjudged by classifiers and a scaling that know the rest alone.
 
-    Those within half the margin of the boundary count in part: whole counts of few samples are
-    noisy. That a misjudged sample may lie far beyond it does not matter here, as it does to a
-    margin loss, which rises with the length of the weights while errors fall.
+    One number for each of the `WEIGHTS`. They are errors, not a loss: a margin loss rises with the
+    length of the weights while errors fall.
     """
     raw = raw_scores(space.laws, space.tilts, problem.batch, problem.segments, problem.n_threads)
     raw, sizes = raw.reshape(len(raw), -1), problem.batch.sizes
     scaler = fit_scaler(raw[rest], sizes[rest], problem.scaling)
     features, codes = with_constant(scaler(raw, sizes)), problem.codes
-    found = med.solve(
-        features[rest], codes[rest], problem.n_classes, problem.C, problem.margin, tol=1e-4
-    )
-    scores = features[fold] @ found.weights.T
-    own = np.take_along_axis(scores, codes[fold, None], axis=1)[:, 0]
-    np.put_along_axis(scores, codes[fold, None], -np.inf, axis=1)
-    lead = own - scores.max(axis=1)
-    return float(np.clip(0.5 - lead / problem.margin, 0.0, 1.0).sum())
+    gram, start, errors = med.products(features[rest]), None, np.empty(len(WEIGHTS))
+    for i, C in enumerate(WEIGHTS):
+        found = med.solve(
+            features[rest], codes[rest], problem.n_classes, C, problem.margin, start, 1e-3,
+            gram=gram if len(gram) else None,
+        )  # fmt: skip
+        start = found.multipliers
+        errors[i] = np.sum((features[fold] @ found.weights.T).argmax(axis=1) != codes[fold])
+    return errors
+
+
+class Check(NamedTuple):
+    """How many of what the parts have left out are misjudged after some rounds."""
+
+    n_rounds: int
+    errors: NDArray  # by weight
+    tilts: NDArray  # of the whole, then
+
+    @property
+    def weight(self) -> float:
+        """That of the classifier with the fewest errors."""
+        return WEIGHTS[int(self.errors.argmin())] if len(self.errors) else np.nan
 
 
 @dataclass(frozen=True)
@@ -240,8 +256,7 @@ class Search:
 
     whole: Descent
     parts: list[Descent]
-    best: NDArray  # the tilts of the whole when fewest of what the parts left out were misjudged
-    checks: tuple[tuple[int, float], ...]  # rounds, and how many were after them
+    checks: tuple[Check, ...]
     done: bool = False
 
     @property
@@ -249,37 +264,51 @@ class Search:
         return self.whole.losses[-1] if self.whole.losses else np.inf
 
     @property
-    def n_rounds(self) -> int:
-        """After how many rounds the tilts were best."""
-        return self.lowest[0] if self.checks else len(self.whole.losses)
+    def kept(self) -> Check:
+        """The last check that is not clearly worse than the best; without checks, where it stands.
 
-    @property
-    def lowest(self) -> tuple[int, float]:
-        return min(self.checks, key=lambda check: check[1])
+        Clearly: by more than half the root of the errors, which is about half of their standard
+        error. They are averaged over the weights, for those with one weight are few.
+        """
+        if not self.checks:
+            return Check(len(self.whole.losses), np.empty(0), self.whole.mean)
+        errors = np.array([check.errors.mean() for check in self.checks])
+        bound = errors.min() + _CLEARLY * np.sqrt(errors.min())
+        return self.checks[np.flatnonzero(errors <= bound)[-1]]
 
 
 def search_round(task: Task, rate: float, every: int, patience: int, here: Search) -> Search:
-    """A round of all descents, and every few rounds a look at what the parts have left out.
+    """A round of all descents; when their number has doubled, a look at what the parts left out.
 
-    It is done when no fewer of these were misjudged for `patience` rounds.
+    It is done when the tilts of `patience` rounds before would be kept.
     """
     problem, splits = task.problem, task.splits
     whole = descend(problem, rate, here.whole)
     if not whole.referees:
         return replace(here, done=True)
     if not splits:
-        return replace(here, whole=whole, best=whole.mean)
-    parts = [descend(part[0], rate, descent) for part, descent in zip(splits, here.parts)]
+        return replace(here, whole=whole)
+    parts = [descend(part.problem, rate, descent) for part, descent in zip(splits, here.parts)]
     t = len(whole.losses)
-    if t % every:
+    n, between = divmod(t, every)
+    if between or n & (n - 1):
         return replace(here, whole=whole, parts=parts)
-    errors = sum(
-        unseen_errors(problem, descent.learnt, rest, fold)
-        for (_, rest, fold), descent in zip(splits, parts)
-    )
-    best = whole.mean if errors < here.lowest[1] else here.best
-    found = Search(whole, parts, best, (*here.checks, (t, errors)))
-    return replace(found, done=t - found.n_rounds >= patience)
+    check = Check(t, _errors(task, parts), whole.mean)
+    found = Search(whole, parts, (*here.checks, check))
+    return replace(found, done=t - found.kept.n_rounds >= patience)
+
+
+class Part(NamedTuple):
+    """Samples without a fold, for which a descent of their own is tried.
+
+    Laws that know the fold's labels would make it look easier than new samples are: a part has
+    its own. Where it has no sample of a class, that of the fold serves: `known` has all of these.
+    """
+
+    problem: Problem
+    rest: NDArray
+    fold: NDArray
+    known: NDArray
 
 
 class Task(NamedTuple):
@@ -287,20 +316,37 @@ class Task(NamedTuple):
 
     problem: Problem
     owners: NDArray
-    splits: list[tuple[Problem, NDArray, NDArray]]
+    splits: list[Part]
 
     @classmethod
-    def of(cls, problem: Problem, owners: NDArray, n_splits: int, seed: int) -> Task:
+    def of(
+        cls, problem: Problem, owners: NDArray, n_splits: int, seed: int, classes: NDArray
+    ) -> Task:
+        """`classes` are those that have laws, whatever the problem tells apart."""
         few = n_splits < 2 or np.bincount(problem.codes).max() < 2
-        folds = [] if few else split(problem.codes, n_splits, seed)
-        return cls(problem, owners, [(problem.take(rest), rest, fold) for rest, fold in folds])
+        parts = []
+        for rest, fold in [] if few else split(problem.codes, n_splits, seed):
+            alone = fold[~np.isin(classes[fold], classes[rest])]
+            parts.append(Part(problem.take(rest), rest, fold, np.union1d(rest, alone)))
+        return cls(problem, owners, parts)
 
-    def begin(self, space: Space, n_folds: int, seeds: NDArray) -> Search:
+    def begin(self, space: Space, of_parts: list[Space], n_folds: int, seeds: NDArray) -> Search:
         """The first state of a search, with its referees' seeds."""
         whole = Descent.of(self.problem, space, n_folds, seeds)
-        parts = [Descent.of(part, space, n_folds, seeds) for part, _, _ in self.splits]
-        checks = [unseen_errors(self.problem, space, rest, fold) for _, rest, fold in self.splits]
-        return Search(whole, parts, whole.mean, ((0, sum(checks)),) if checks else ())
+        parts = [
+            Descent.of(part.problem, own, n_folds, seeds)
+            for part, own in zip(self.splits, of_parts)
+        ]
+        checks = (Check(0, _errors(self, parts), whole.mean),) if parts else ()
+        return Search(whole, parts, checks)
+
+
+def _errors(task: Task, parts: list[Descent]) -> NDArray:
+    each = [
+        unseen_errors(task.problem, descent.learnt, part.rest, part.fold)
+        for part, descent in zip(task.splits, parts)
+    ]
+    return np.sum(each, axis=0)
 
 
 class Turn(NamedTuple):
