@@ -276,6 +276,19 @@ def test_search_keeps_the_most_rounds_that_are_not_clearly_worse_for_unseen_samp
     assert last - kept >= patience > looked[-2] - kept
 
 
+def test_where_nothing_is_misjudged_nothing_is_learnt():
+    rng = np.random.default_rng(0)
+    X = [rng.choice(list("ab" if i % 2 else "cd"), size=9) for i in range(20)]
+    scores = MaxMarginScore(hmm(), random_state=0)
+    found = scores.fit_transform(X, np.arange(20) % 2)
+    assert scores.n_rounds_ == [0]
+    assert not scores.unseen_errors_[0][:, 1:].any()
+    assert len(scores.losses_[0]) == 0
+    assert not scores.tilts_.any()
+    plain = SufficientStatisticsScore(hmm()).fit_transform(X, np.arange(20) % 2)
+    np.testing.assert_array_equal(found, plain)
+
+
 def test_without_parts_all_rounds_are_kept():
     problem, laws = make_problem()
     task = max_margin.Task.of(problem, problem.codes, 0, 0, problem.codes)

@@ -60,7 +60,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         clearly worse than the best. 0 rounds is possible, and gives the scores of
         :class:`SufficientStatisticsScore`. With 0 or 1, `n_iter` rounds are done.
     patience : int, default=80
-        Stop when the tilts of so many rounds before would be kept.
+        Stop when the tilts of so many rounds before would be kept; or when nothing is misjudged.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0

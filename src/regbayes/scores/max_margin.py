@@ -280,12 +280,12 @@ class Search:
 def search_round(task: Task, rate: float, every: int, patience: int, here: Search) -> Search:
     """A round of all descents; when their number has doubled, a look at what the parts left out.
 
-    It is done when the tilts of `patience` rounds before would be kept.
+    It is done when the tilts of `patience` rounds before would be kept, or none is misjudged.
     """
     problem, splits = task.problem, task.splits
-    whole = descend(problem, rate, here.whole)
-    if not whole.referees:
+    if not here.whole.referees or (here.checks and not here.checks[-1].errors.any()):
         return replace(here, done=True)
+    whole = descend(problem, rate, here.whole)
     if not splits:
         return replace(here, whole=whole)
     parts = [descend(part.problem, rate, descent) for part, descent in zip(splits, here.parts)]
