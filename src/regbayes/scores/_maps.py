@@ -167,7 +167,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
 
     def _raw_names(self) -> list[str]:
         names = spaces.NAMES[type(self)._space](self.laws_[0])
-        return _names(self._owners, self.segments, names)
+        return named(self._owners, self.segments, names)
 
     @property
     def n_features_in_(self) -> int:
@@ -199,7 +199,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _names(owners: Sequence[str], segments: int, names: Sequence[str]) -> list[str]:
+def named(owners: Sequence[str], segments: int, names: Sequence[str]) -> list[str]:
     places = [""] if segments == 1 else [f"[{s}]" for s in range(segments)]
     return [f"{owner}{place}|{name}" for owner in owners for place in places for name in names]
 

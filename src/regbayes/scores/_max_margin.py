@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from regbayes import chains
 from regbayes.scores import max_margin, spaces
-from regbayes.scores._maps import _COUNT, _ScoreMap
+from regbayes.scores._maps import _COUNT, _ScoreMap, named
 from regbayes.scores.max_margin import Task, Turn
-from regbayes.scores.protocol import Expected, Law
+from regbayes.scores.protocol import Law
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -27,7 +27,8 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
 
     The features are those of :class:`SufficientStatisticsScore`; the generative models behind them
     are learnt together with a max-margin classifier, so that the hidden states count what tells
-    the classes apart [1]_: posterior ∝ likelihood × margin.
+    the classes apart [1]_: posterior ∝ likelihood × margin. By gradient, what the models count as
+    they were stays beside it.
 
     Parameters
     ----------
@@ -44,6 +45,9 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     multi_class : {"joint", "ovr"}, default="joint"
         One classifier of all classes on the scores of all laws; or, as in [1]_, a problem of two
         classes for every class, with a law of its own.
+    keep_plain : bool, default=True
+        By gradient: scores of the laws as they are stand before the learnt ones, which then learn
+        what these miss. By EM the laws themselves change, and there are no others.
     n_iter : int, default=None
         Rounds at most; 80 by gradient, 3 by EM.
     rate : float, default=0.3
@@ -122,6 +126,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         "margin": [_POSITIVE],
         "solver": [StrOptions({"gradient", "em"})],
         "multi_class": [StrOptions({"joint", "ovr"})],
+        "keep_plain": ["boolean"],
         "n_iter": [Interval(Integral, 0, None, closed="left"), None],
         "rate": [_POSITIVE],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
@@ -147,6 +152,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         margin=1.0,
         solver="gradient",
         multi_class="joint",
+        keep_plain=True,
         n_iter=None,
         rate=0.3,
         n_folds=10,
@@ -167,6 +173,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         self.margin = margin
         self.solver = solver
         self.multi_class = multi_class
+        self.keep_plain = keep_plain
         self.n_iter = n_iter
         self.rate = rate
         self.n_folds = n_folds
@@ -260,6 +267,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             self.C,
             self.margin,
             self._n_threads,
+            self._both,
         )
         owners = codes if self.per_class else np.full_like(codes, -1)
         n_splits = self.n_splits if self.solver == "gradient" else 0
@@ -283,7 +291,25 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             return self.n_iter
         return 80 if self.solver == "gradient" else 3
 
-    def _expect(self, index: int, batch: Any) -> Expected:
-        return self.laws_[index].expect(
-            batch, self.tilts_[index], self.segments, True, self._n_threads
-        )
+    @property
+    def _both(self) -> bool:
+        return self.keep_plain and self.solver == "gradient"
+
+    @property
+    def _views(self) -> list[tuple[int, NDArray | None]]:
+        """Laws with the tilts under which they are asked: first none, if plain scores are kept."""
+        plain: list[tuple[int, NDArray | None]] = [(i, None) for i in range(len(self.laws_))]
+        tilted = [(i, tilt) for i, tilt in enumerate(self.tilts_) if tilt.any()]
+        return [*plain, *tilted] if self._both else list(enumerate(self.tilts_))
+
+    def _raw(self, batch: Any) -> NDArray:
+        each = [
+            self._scores(i, self.laws_[i].expect(batch, tilt, self.segments, True, self._n_threads))
+            for i, tilt in self._views
+        ]
+        return np.concatenate([scores.reshape(len(batch), -1) for scores in each], axis=1)
+
+    def _raw_names(self) -> list[str]:
+        learnt = " learnt" if self._both else ""
+        owners = [self._owners[i] + ("" if tilt is None else learnt) for i, tilt in self._views]
+        return named(owners, self.segments, spaces.NAMES[type(self)._space](self.laws_[0]))

@@ -47,6 +47,7 @@ class Problem:
     C: float
     margin: float
     n_threads: int
+    keep_plain: bool = False  # features of the laws as they are, beside those under a tilt
 
     def take(self, some: NDArray) -> Problem:
         """The same with some of the samples."""
@@ -63,7 +64,7 @@ class Space(NamedTuple):
 class View(NamedTuple):
     """Untilted features of the problem's samples, and how they come from statistics."""
 
-    raw: NDArray  # (n_samples, n_laws, segments, n_statistics)
+    raw: NDArray  # (n_samples, n_laws or twice as many, segments, n_statistics), tilted ones last
     scaler: Scaler
     features: NDArray
 
@@ -73,10 +74,20 @@ def untilted(laws: list[Law]) -> Space:
     return Space(laws, np.zeros((len(laws), len(laws[0].natural()))))
 
 
+def statistics(problem: Problem, space: Space) -> NDArray:
+    """What the features are made of: statistics under the tilted laws; before them, plain ones."""
+    tilts = [np.zeros_like(space.tilts)] * problem.keep_plain + [space.tilts]
+    each = [
+        raw_scores(space.laws, tilt, problem.batch, problem.segments, problem.n_threads)
+        for tilt in tilts
+    ]
+    return np.concatenate(each, axis=1)
+
+
 def look(problem: Problem, space: Space) -> View:
     """The features, scaled and centred anew."""
     batch = problem.batch
-    raw = raw_scores(space.laws, space.tilts, batch, problem.segments, problem.n_threads)
+    raw = statistics(problem, space)
     flat = raw.reshape(len(batch), -1)
     scaler = fit_scaler(flat, batch.sizes, problem.scaling)
     return View(raw, scaler, with_constant(scaler(flat, batch.sizes)))
@@ -171,10 +182,9 @@ def loss_and_slope(problem: Problem, space: Space, referee: Referee) -> tuple[fl
     """The margin loss on left-out samples, and its derivative by the tilts at fixed classifiers."""
     view = look(problem, space)
     loss, pull = referee.judge(problem, view.features)
-    back = -directions(problem, view, pull)
-    slope = slope_of_tilts(
-        space.laws, space.tilts, problem.batch, back, view.raw, problem.n_threads
-    )
+    n_laws = len(space.laws)
+    back, raw = -directions(problem, view, pull)[:, -n_laws:], view.raw[:, -n_laws:]
+    slope = slope_of_tilts(space.laws, space.tilts, problem.batch, back, raw, problem.n_threads)
     return loss, slope
 
 
@@ -222,8 +232,8 @@ def unseen_errors(problem: Problem, space: Space, rest: NDArray, fold: NDArray) 
     One number for each of the `WEIGHTS`. They are errors, not a loss: a margin loss rises with the
     length of the weights while errors fall.
     """
-    raw = raw_scores(space.laws, space.tilts, problem.batch, problem.segments, problem.n_threads)
-    raw, sizes = raw.reshape(len(raw), -1), problem.batch.sizes
+    raw, sizes = statistics(problem, space), problem.batch.sizes
+    raw = raw.reshape(len(raw), -1)
     scaler = fit_scaler(raw[rest], sizes[rest], problem.scaling)
     features, codes = with_constant(scaler(raw, sizes)), problem.codes
     gram, start, errors = med.products(features[rest]), None, np.empty(len(WEIGHTS))
