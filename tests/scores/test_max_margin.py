@@ -488,6 +488,7 @@ def test_without_a_margin_it_is_the_plain_space(multi_class, segments):
     idle = MaxMarginScore(hmm(), True, segments, C=0.5, **shared)
     np.testing.assert_array_equal(idle.fit_transform(X, y), expected)
     assert idle.get_feature_names_out().tolist() == plain.get_feature_names_out().tolist()
+    shared["keep_plain"] = False
     slow = MaxMarginScore(hmm(), True, segments, rate=1e-12, **shared)
     np.testing.assert_allclose(slow.fit_transform(X, y), expected, atol=1e-8)
     assert slow.tilts_.any()
@@ -495,12 +496,14 @@ def test_without_a_margin_it_is_the_plain_space(multi_class, segments):
     assert np.abs(quick.fit_transform(X, y)[:, :5] - expected[:, :5]).max() > 1e-3
 
 
-def test_scores_are_those_of_the_tilted_laws():
+@pytest.mark.parametrize("keep_plain", [False, True])
+def test_scores_are_those_of_the_tilted_laws(keep_plain):
     """Raw scores and names, of training and of new sequences alike: no label is asked for."""
     X, y = order_or_noise(20, 0)
     new, _ = order_or_noise(5, 1)
     options = {"n_iter": 5, "n_splits": 0, "scaling": "none", "random_state": 0}
-    scores = MaxMarginScore(hmm(), segments=2, **options).fit(X, y)
+    scores = MaxMarginScore(hmm(), segments=2, keep_plain=keep_plain, **options).fit(X, y)
+    learnt = " learnt" if keep_plain else ""
     assert scores.tilts_.shape == (2, len(scores.laws_[0].names))
     assert scores.tilts_.any()
     by_name = dict(zip(scores.get_feature_names_out(), scores.transform(new).T, strict=True))
@@ -511,11 +514,51 @@ def test_scores_are_those_of_the_tilted_laws():
         for s in range(2):
             for i, name in enumerate(law.names):
                 expected = found.statistics[:, s, i]
-                np.testing.assert_array_equal(by_name.get(f"{c}[{s}]|{name}", expected), expected)
+                column = by_name.pop(f"{c}{learnt}[{s}]|{name}", expected)
+                np.testing.assert_array_equal(column, expected)
             for i, name in enumerate(law.names[: law.n_hidden]):
                 expected = found.entropies[:, s, i]
-                column = by_name.get(f"{c}[{s}]|entropy({name})", expected)
+                column = by_name.pop(f"{c}{learnt}[{s}]|entropy({name})", expected)
                 np.testing.assert_array_equal(column, expected)
+    # What is left are the scores of the laws as they are.
+    plain = SufficientStatisticsScore(hmm(), segments=2, scaling="none").fit(X, y)
+    names = plain.get_feature_names_out() if keep_plain else []
+    assert list(by_name) == list(names)
+    for column, expected in zip(by_name.values(), plain.transform(new).T):
+        np.testing.assert_array_equal(column, expected)
+
+
+@pytest.mark.parametrize("scaling", ["length", "sqrt"])
+def test_slope_beside_plain_scores_is_that_of_differences(scaling):
+    problem, laws = make_problem(scaling=scaling)
+    problem = replace(problem, keep_plain=True)
+    rng = np.random.default_rng(0)
+    tilts = 0.3 * rng.standard_normal((len(laws), len(laws[0].natural())))
+    space = max_margin.Space(laws, tilts)
+    view = max_margin.look(problem, space)
+    alone = max_margin.look(replace(problem, keep_plain=False), space)
+    assert view.raw.shape[1] == 2 * alone.raw.shape[1]
+    np.testing.assert_array_equal(view.raw[:, len(laws) :], alone.raw)
+    weights = rng.standard_normal(view.features.shape)
+
+    class Linear:
+        """Judges by a fixed linear function of the features."""
+
+        def judge(self, problem, features):
+            return float(np.sum(weights * features)), -weights
+
+    loss, slope = max_margin.loss_and_slope(problem, space, Linear())
+    assert slope.shape == tilts.shape
+
+    def moved(by):
+        raw = max_margin.statistics(problem, space._replace(tilts=tilts + by))
+        features = view.scaler(raw.reshape(len(raw), -1), problem.batch.sizes)
+        return float(np.sum(weights * max_margin.with_constant(features)))
+
+    np.testing.assert_allclose(moved(0.0), loss)
+    direction = rng.standard_normal(tilts.shape)
+    by_difference = (moved(1e-5 * direction) - moved(-1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(np.sum(slope * direction), by_difference, rtol=1e-5)
 
 
 @pytest.mark.parametrize("solver", ["gradient", "em"])
@@ -533,7 +576,8 @@ def test_every_problem_has_its_laws(solver, per_class, multi_class):
     assert len(scores.laws_) == len(scores.tilts_) == len(owners)
     names = scores.get_feature_names_out()
     assert found.shape == (24, len(names)) == (24, len(set(names)))
-    assert {name.split("|")[0] for name in names} == set(owners)
+    learnt = {f"{owner} learnt" for owner in owners} if solver == "gradient" else set()
+    assert {name.split("|")[0] for name in names} == {*owners, *learnt}
     if solver == "gradient":
         assert len(scores.losses_) == (3 if multi_class == "ovr" else 1)
         assert scores.tilts_.any(axis=1).all()
