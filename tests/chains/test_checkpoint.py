@@ -198,7 +198,8 @@ ROUNDS = {
     "immh, lbfgs": InfiniteMaxMarginHarmonium(4, solver="lbfgs", max_iter=6, tol=0, random_state=0),
     "immh, regression": MaxMarginHarmoniumRegressor(4, max_iter=6, random_state=0),
     "drbm": DiscriminativeRBM(3, early_stopping=True, max_iter=6, random_state=0),
-    "mss": MaxMarginScore(SYMBOLS, n_iter=6, random_state=0),
+    # A seed with which some samples stay misjudged: otherwise it would be done after a round.
+    "mss": MaxMarginScore(SYMBOLS, n_iter=6, random_state=2),
     "mss, one against the rest": MaxMarginScore(
         SYMBOLS, multi_class="ovr", n_iter=6, patience=1, n_referees=1, random_state=0
     ),
