@@ -15,7 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 from experiments.harness import take
 from regbayes.scores import MarginClassifier
 
-WEIGHTS = (1.5, 3, 10, 30, 100)
+WEIGHTS = (1.5, 3, 10, 30, 100)  # those that MaxMarginScore tries by itself
 
 
 class Scored(ClassifierMixin, BaseEstimator):

@@ -330,8 +330,8 @@ def test_unseen_errors_are_those_of_who_knows_the_rest_alone():
     other = problem.codes.copy()
     other[fold] = (other[fold] + 1) % problem.n_classes  # labels of the fold change no classifier
     wrong = max_margin.unseen_errors(replace(problem, codes=other), space, rest, fold)
-    if problem.n_classes == 2:
-        np.testing.assert_array_equal(wrong, len(fold) - found)
+    assert problem.n_classes == 2
+    np.testing.assert_array_equal(wrong, len(fold) - found)
 
 
 # ------------------------------------------------------------------------------------------- EM
