@@ -150,11 +150,14 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
     def _remember(self, batch: Any, codes: NDArray) -> None:
         """What a space needs to know of the training samples."""
 
-    def _expect(self, index: int, batch: Any) -> Expected:
+    @property
+    def _views(self) -> list[tuple[int, NDArray | None]]:
+        """The laws that are asked, by index, and the tilt of each."""
+        return [(i, None) for i in range(len(self.laws_))]
+
+    def _expect(self, index: int, batch: Any, tilt: NDArray | None = None) -> Expected:
         """What a law makes of samples."""
-        return self.laws_[index].expect(
-            batch, segments=self.segments, entropies=True, n_threads=self._n_threads
-        )
+        return self.laws_[index].expect(batch, tilt, self.segments, True, self._n_threads)
 
     def _scores(self, index: int, found: Expected) -> NDArray:
         """The scores of one law, (n_sequences, n_segments, n_scores)."""
@@ -162,7 +165,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
 
     def _raw(self, batch: Any) -> NDArray:
         """Scores before scaling, (n_sequences, n_laws * n_segments * n_scores)."""
-        each = [self._scores(i, self._expect(i, batch)) for i in range(len(self.laws_))]
+        each = [self._scores(i, self._expect(i, batch, tilt)) for i, tilt in self._views]
         return np.concatenate([scores.reshape(len(batch), -1) for scores in each], axis=1)
 
     def _raw_names(self) -> list[str]:

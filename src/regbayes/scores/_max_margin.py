@@ -297,17 +297,10 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
 
     @property
     def _views(self) -> list[tuple[int, NDArray | None]]:
-        """Laws with the tilts under which they are asked: first none, if plain scores are kept."""
-        plain: list[tuple[int, NDArray | None]] = [(i, None) for i in range(len(self.laws_))]
-        tilted = [(i, tilt) for i, tilt in enumerate(self.tilts_) if tilt.any()]
-        return [*plain, *tilted] if self._both else list(enumerate(self.tilts_))
-
-    def _raw(self, batch: Any) -> NDArray:
-        each = [
-            self._scores(i, self.laws_[i].expect(batch, tilt, self.segments, True, self._n_threads))
-            for i, tilt in self._views
-        ]
-        return np.concatenate([scores.reshape(len(batch), -1) for scores in each], axis=1)
+        """First the laws as they are, if plain scores are kept; then those that have a tilt."""
+        if not self._both:
+            return list(enumerate(self.tilts_))
+        return [*super()._views, *((i, tilt) for i, tilt in enumerate(self.tilts_) if tilt.any())]
 
     def _raw_names(self) -> list[str]:
         learnt = " learnt" if self._both else ""
