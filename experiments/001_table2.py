@@ -170,6 +170,7 @@ def rows(task: Task) -> list[Row]:
             lambda seed: Scored(
                 MaxMarginScore(base_model(task, seed), random_state=seed, **options)
             ),
+            version="" if options.get("solver") == "em" else "parts first",
         )
 
     lines = [

@@ -201,7 +201,7 @@ ROUNDS = {
     # A seed with which some samples stay misjudged: otherwise it would be done after a round.
     "mss": MaxMarginScore(SYMBOLS, n_iter=6, random_state=2),
     "mss, one against the rest": MaxMarginScore(
-        SYMBOLS, multi_class="ovr", n_iter=6, patience=1, n_referees=1, random_state=0
+        SYMBOLS, multi_class="ovr", n_iter=6, n_referees=1, random_state=0
     ),
     "mss, em": MaxMarginScore(SYMBOLS, solver="em", n_iter=6, random_state=0),
     "lm-hmm": LargeMarginHMM(SYMBOLS, max_iter=6, tol=0),

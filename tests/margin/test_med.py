@@ -215,6 +215,22 @@ def test_products_may_be_shared():
     assert med.products(features[:, :20]).size == 0
 
 
+@pytest.mark.parametrize("n_features", [50, 4])
+@pytest.mark.parametrize("C", [5.0, 1000.0])  # with the last one the interior point method helps
+def test_a_problem_may_be_about_some_of_the_samples(n_features, C):
+    features, codes = blobs(30, n_features, 3)
+    some = np.random.default_rng(0).permutation(30)[:18]
+    given = some.copy()
+    alone = med.solve(features[some], codes[some], 3, C, **TIGHT)
+    among = med.solve(features, codes, 3, C, samples=some, **TIGHT)
+    np.testing.assert_allclose(among.loss, alone.loss, rtol=1e-8)
+    np.testing.assert_allclose(among.weights, alone.weights, atol=1e-4 * abs(alone.weights).max())
+    assert not np.delete(among.multipliers, some, axis=0).any()
+    np.testing.assert_array_equal(some, given)
+    again = med.solve(features, codes, 3, C, start=among.multipliers, samples=some, **TIGHT)
+    np.testing.assert_allclose(again.loss, alone.loss, rtol=1e-8)
+
+
 def test_samples_may_repeat_themselves():
     """Then the span has fewer dimensions than there are samples."""
     features, codes = blobs(4, 12, 2)

@@ -214,7 +214,7 @@ def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
     slope[0, 0] = 0.0
     seen = []
 
-    def judge(problem, space, referee):
+    def judge(problem, space, referee, plain):
         seen.append(referee)
         return 100.0 - len(seen), slope
 
@@ -233,22 +233,24 @@ def test_descent_is_adam_and_keeps_a_running_mean(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("every", "patience", "best", "slope", "kept"),
+    ("n_iter", "best", "slope", "kept", "tried"),
     [
-        (1, 8, 4, 10.0, 4),  # rounds 1, 2, 4, 8, ...: the best is kept
-        (1, 8, 4, 0.5, 8),  # 8 is worse by 2, which is not clear: 36 errors have a root of 6
-        (3, 12, 6, 10.0, 6),
-        (2, 3, 0, 10.0, 0),
+        (8, 4, 10.0, 4, 8),  # rounds 1, 2, 4, 8: the best is kept
+        (8, 4, 0.5, 8, 8),  # 8 is worse by 2, which is not clear: 36 errors have a root of 6
+        (32, 4, 1.0, 4, 16),  # 8 is clearly worse, by 4, and not hopeless; 16 is, by 12
+        (30, 7, 10.0, 7, 15),
+        (24, 0, 10.0, 0, 3),
+        (2, 2, 10.0, 2, 2),
     ],
 )
 def test_search_keeps_the_most_rounds_that_are_not_clearly_worse_for_unseen_samples(
-    monkeypatch, every, patience, best, slope, kept
+    monkeypatch, n_iter, best, slope, kept, tried
 ):
     problem, laws = make_problem()
     monkeypatch.setattr(
-        max_margin, "loss_and_slope", lambda problem, space, _: (1.0, np.ones_like(space.tilts))
+        max_margin, "loss_and_slope", lambda problem, space, *_: (1.0, np.ones_like(space.tilts))
     )
-    # The parts have the same constant slope as the whole: how far they are tells the round.
+    # All have the same constant slope: how far the parts are tells the round.
     n_rounds = lambda space: round(-space.tilts[0, 0] / 0.05)  # noqa: E731
     monkeypatch.setattr(max_margin.Descent, "learnt", property(lambda here: here.space))
     asked = []
@@ -262,18 +264,20 @@ def test_search_keeps_the_most_rounds_that_are_not_clearly_worse_for_unseen_samp
     task = max_margin.Task.of(problem, problem.codes, 2, 0, problem.codes)
     assert [len(part.rest) for part in task.splits] == [len(problem.codes) // 2] * 2
     plain = max_margin.untilted(laws)
-    here = task.begin(plain, [plain, plain], 2, np.arange(2))
-    tilts = {0: here.whole.mean}
+    here = task.begin(plain, [plain, plain], 2, np.arange(2), n_iter)
+    n_all = 0
     while not here.done:
-        here = max_margin.search_round(task, 0.05, every, patience, here)
-        tilts[len(here.whole.losses)] = here.whole.mean
-    assert here.kept.n_rounds == kept
-    np.testing.assert_array_equal(here.kept.tilts, tilts[kept])
+        here = max_margin.search_round(task, 0.05, here)
+        n_all += 1
+        assert here.loss == (1.0 if here.whole.losses else 2.0) or here.decided
+    assert n_all == tried + kept
+    assert here.n_tried == tried
+    assert here.kept.n_rounds == len(here.whole.losses) == kept
+    assert n_rounds(here.whole.space) == kept
     assert here.kept.weight == max_margin.WEIGHTS[0]
-    last = len(here.whole.losses)
-    looked = [0] + [every * 2**i for i in range(20) if every * 2**i <= last]
-    assert sorted(set(asked)) == looked  # and no round between
-    assert last - kept >= patience > looked[-2] - kept
+    looks = [n_iter // 8, n_iter // 4, n_iter // 2, n_iter]
+    assert sorted(set(asked)) == [0] + [t for t in looks if 0 < t <= tried]  # no round between
+    assert max_margin.search_round(task, 0.05, here) is here
 
 
 def test_where_nothing_is_misjudged_nothing_is_learnt():
@@ -292,12 +296,33 @@ def test_where_nothing_is_misjudged_nothing_is_learnt():
 def test_without_parts_all_rounds_are_kept():
     problem, laws = make_problem()
     task = max_margin.Task.of(problem, problem.codes, 0, 0, problem.codes)
-    here = task.begin(max_margin.untilted(laws), [], 2, np.arange(2))
-    for _ in range(3):
-        here = max_margin.search_round(task, 0.05, 1, 1, here)
+    here = task.begin(max_margin.untilted(laws), [], 2, np.arange(2), 3)
+    for n_rounds in range(1, 4):
+        assert not here.done
+        here = max_margin.search_round(task, 0.05, here)
+        assert len(here.whole.losses) == n_rounds
+    assert here.done
     assert here.kept.n_rounds == 3
-    np.testing.assert_array_equal(here.kept.tilts, here.whole.mean)
     assert np.isnan(here.kept.weight)
+
+
+def test_plain_statistics_are_counted_once_unless_they_are_many(monkeypatch):
+    problem, laws = make_problem()
+    problem = replace(problem, keep_plain=True)
+    found = []
+    for most in (0, 10**6):
+        monkeypatch.setattr(max_margin, "_MOST_KEPT", most)
+        here = max_margin.Descent.of(problem, max_margin.untilted(laws), 2, np.arange(2))
+        assert (here.plain is None) == (most == 0)
+        for _ in range(3):
+            here = max_margin.descend(problem, 0.05, here)
+        found.append(here)
+    np.testing.assert_array_equal(found[0].mean, found[1].mean)
+    assert found[0].losses == found[1].losses
+    view = max_margin.look(problem, found[1].space, found[1].plain)
+    flat = view.raw.reshape(len(problem.batch), -1)
+    scaled = view.scaler(flat, problem.batch.sizes)
+    np.testing.assert_allclose(view.features, max_margin.with_constant(scaled), atol=1e-14)
 
 
 def test_parts_have_laws_of_all_classes_and_know_no_more_of_a_fold_than_that():
@@ -709,7 +734,10 @@ def test_callbacks_hear_of_every_problem_and_round(solver, method):
     options = {"solver": solver, "multi_class": "ovr", "n_iter": 3, "random_state": 0}
     scores = MaxMarginScore(hmm(), callbacks=[recorder], **options)
     getattr(scores, method)(X, y)
-    assert recorder.heard == recorder.expected(n_chains=2, n_sweeps=6)
+    n_sweeps = 6
+    if solver == "gradient":  # the parts' rounds come first
+        n_sweeps = sum(scores.n_rounds_) + sum(int(each[-1, 0]) for each in scores.unseen_errors_)
+    assert recorder.heard == recorder.expected(n_chains=2, n_sweeps=n_sweeps)
     assert not hasattr(scores, "_skl_callbacks")
 
 
@@ -717,13 +745,21 @@ def test_callbacks_hear_of_every_problem_and_round(solver, method):
 def test_a_callback_may_end_a_problem_early(solver):
     X, y = order_or_noise(12, 0)
     recorder = Recorder(stop_chain=0, after=2)
-    shared = {"solver": solver, "multi_class": "ovr", "random_state": 0}
+    shared = {"solver": solver, "multi_class": "ovr", "n_splits": 0, "random_state": 0}
     scores = MaxMarginScore(hmm(), callbacks=[recorder], n_iter=4, **shared).fit(X, y)
     assert recorder.heard["end", "sweep"] == 6
     assert [len(losses) for losses in scores.losses_] == ([2, 4] if solver == "gradient" else [])
     full = MaxMarginScore(hmm(), n_iter=4, **shared).fit(X, y)
     np.testing.assert_array_equal(scores.laws_[1].natural(), full.laws_[1].natural())
     np.testing.assert_array_equal(scores.tilts_[1], full.tilts_[1])
+
+
+def test_a_problem_that_ends_while_its_rounds_are_chosen_has_learnt_nothing():
+    X, y = order_or_noise(12, 0)
+    recorder = Recorder(stop_chain=0, after=2)
+    scores = MaxMarginScore(hmm(), callbacks=[recorder], n_iter=4, random_state=0).fit(X, y)
+    assert scores.n_rounds_ == [0]
+    assert not scores.tilts_.any()
 
 
 def test_verbose_shows_a_progress_bar(capsys):

@@ -103,12 +103,14 @@ def _sweep(order, X, gram, state, codes, C, margin, squares, multipliers, update
 
 
 @kernel
-def ascend(rng, X, gram, state, codes, C, margin, squares, multipliers, tol, max_sweeps):
-    """Sweep over the samples in random order until primal minus dual is `tol` of the primal.
+def ascend(rng, samples, X, gram, state, codes, C, margin, squares, multipliers, tol, max_sweeps):
+    """Sweep over samples in random order until primal minus dual is `tol` of the primal.
 
     Parameters
     ----------
     rng : numpy.random.Generator
+    samples : ndarray of int
+        Those that the problem is about, of the `n` there are; shuffled in place.
     X : ndarray of shape (n, M)
     gram : ndarray of shape (n, n) or (0, 0)
         ``X @ X.T``, or empty. With it a visit reads the scores instead of taking products of
@@ -120,7 +122,8 @@ def ascend(rng, X, gram, state, codes, C, margin, squares, multipliers, tol, max
     squares : ndarray of shape (n,)
         Squared norms of the rows.
     multipliers : ndarray of shape (n, L)
-        The start, in [0, C), zero for a sample's own class; updated in place.
+        The start, in [0, C), zero for a sample's own class and for samples that are not in the
+        problem; updated in place.
     tol : float
     max_sweeps : float
         Of the work of sweeps that change every multiplier: most change few, and count for less.
@@ -135,28 +138,28 @@ def ascend(rng, X, gram, state, codes, C, margin, squares, multipliers, tol, max
     >>> import numpy as np
     >>> X, codes = np.array([[1.0], [-1.0]]), np.array([0, 1])
     >>> weights, multipliers = np.zeros((2, 1)), np.zeros((2, 2))
-    >>> rng, squares = np.random.default_rng(0), np.ones(2)
+    >>> rng, both, squares = np.random.default_rng(0), np.arange(2), np.ones(2)
+    >>> no_gram = np.empty((0, 0))
     >>> ascend(
-    ...     rng, X, np.empty((0, 0)), weights, codes, 10.0, 1.0, squares, multipliers, 1e-9, 1000)
+    ...     rng, both, X, no_gram, weights, codes, 10.0, 1.0, squares, multipliers, 1e-9, 1000)
     True
     >>> u = 1 - (weights[0, 0] - weights[1, 0])
     >>> bool(abs(1 / (10.0 - multipliers[0, 1]) - u) < 1e-4)
     True
     """
-    order = np.arange(X.shape[0])
     gap, primal, visits = _sweep(
-        order, X, gram, state, codes, C, margin, squares, multipliers, False
+        samples, X, gram, state, codes, C, margin, squares, multipliers, False
     )
-    most = max_sweeps * (visits + float(order.shape[0]) * state.shape[0] * state.shape[1])
+    most = max_sweeps * (visits + float(samples.shape[0]) * state.shape[0] * state.shape[1])
     done = 0.0
     while gap > tol * primal and done < most:
-        shuffle(rng, order)
+        shuffle(rng, samples)
         gap, primal, work = _sweep(
-            order, X, gram, state, codes, C, margin, squares, multipliers, True
+            samples, X, gram, state, codes, C, margin, squares, multipliers, True
         )
         done += work
         if gap <= tol * primal:  # the estimate; now the truth
             gap, primal, work = _sweep(
-                order, X, gram, state, codes, C, margin, squares, multipliers, False
+                samples, X, gram, state, codes, C, margin, squares, multipliers, False
             )
     return gap <= tol * primal

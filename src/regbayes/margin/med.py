@@ -72,6 +72,7 @@ def solve(
     tol: float = 1e-6,
     max_iter: int = 5000,
     gram: NDArray | None = None,
+    samples: NDArray | None = None,
 ) -> Discriminant:
     """The classifier of largest (expected) margin.
 
@@ -95,6 +96,9 @@ def solve(
     gram : ndarray of shape (n_samples, n_samples), optional
         Products of the features with each other, if there are more features than samples: several
         problems about the same samples may share them. See :func:`products`.
+    samples : ndarray of int, optional
+        Those that the classifier is fitted to, each once; all if None. The others have no
+        multipliers, and cost less than a copy of these would.
 
     Returns
     -------
@@ -106,26 +110,28 @@ def solve(
     >>> bool((found.weights @ [1.0] > 0)[0]), bool((found.weights @ [1.0] > 0)[1])
     (True, False)
     """
-    n_samples, n_features = features.shape
+    samples = np.arange(len(features)) if samples is None else np.array(samples)
+    n_samples, n_features = len(samples), features.shape[1]
     features = np.ascontiguousarray(features)
-    multipliers = np.zeros((n_samples, n_classes))
+    multipliers = np.zeros((len(features), n_classes))
     if start is not None:
         np.clip(start, 0.0, C * (1 - 1e-12), out=multipliers)
     if gram is None:
         gram = products(features)
-    squares = np.einsum("sm,sm->s", features, features)
+    squares = gram.diagonal() if len(gram) else np.einsum("sm,sm->s", features, features)
 
     def sweep(tol: float, most: int) -> bool:
         state = pull(multipliers, codes).T @ (gram if len(gram) else features)
         return ascend(
             np.random.default_rng(0),  # of the order of visits, not of the result
+            samples,
             features,
             gram,
             np.ascontiguousarray(state),
             codes,
             float(C),
             float(margin),
-            squares,
+            np.ascontiguousarray(squares),
             multipliers,
             tol,
             most,
@@ -141,11 +147,15 @@ def solve(
             stacklevel=2,
         )
     elif open_gap:
-        inside = _interior(features, codes, n_classes, float(C), float(margin), 0.5 * tol)
-        multipliers[:] = np.where(inside > 1e-8 * C, inside, 0.0)
+        inside = _interior(
+            features[samples], codes[samples], n_classes, float(C), float(margin), 0.5 * tol
+        )
+        multipliers[samples] = np.where(inside > 1e-8 * C, inside, 0.0)
         sweep(tol, most)  # what the zeros changed, if anything
-    weights = pull(multipliers, codes).T @ features
-    losses = margin_terms(features @ weights.T, codes, C, margin)[0]
+    pulls = pull(multipliers, codes)
+    weights = pulls.T @ features
+    scores = gram @ pulls if len(gram) else features @ weights.T
+    losses = margin_terms(scores[samples], codes[samples], C, margin)[0]
     loss = _half_square(weights) + float(losses.sum())
     nothing = losses.size - n_samples  # margins, if the weights were zero
     v = max(C * margin, 1.0)

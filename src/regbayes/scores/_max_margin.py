@@ -59,12 +59,11 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         The number of such splits, which take turns.
     n_splits : int, default=3
         How many rounds are good is learnt from parts of the samples, each without one of so many
-        folds, with laws and a descent of their own, and from the errors in those folds, which are
-        looked at when the number of rounds has doubled: the most rounds are kept that are not
-        clearly worse than the best. 0 rounds is possible, and gives the scores of
-        :class:`SufficientStatisticsScore`. With 0 or 1, `n_iter` rounds are done.
-    patience : int, default=80
-        Stop when the tilts of so many rounds before would be kept; or when nothing is misjudged.
+        folds, with laws and a descent of their own, and from the errors in those folds after
+        0, 1/8, 1/4, 1/2 and all of the rounds: the most rounds are done that are not clearly worse
+        than the best. 0 rounds is possible, and gives the scores of
+        :class:`SufficientStatisticsScore`. Parts stop early if nothing is misjudged, or so much
+        more than before that there is no hope. With 0 or 1, `n_iter` rounds are done.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0
@@ -89,7 +88,8 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     tilts_ : ndarray of shape (n_laws, n_statistics)
         What the gradient added to the laws' potentials.
     n_rounds_ : list of int
-        After how many rounds the tilts of each problem were kept (gradient).
+        How many rounds were done for each problem (gradient); none, if a callback ended it while
+        parts were still looked at.
     losses_ : list of ndarray
         The margin loss, round by round, of each problem (gradient): samples are left out of the
         classifiers' fits but not of the tilts', so it falls for longer than it should.
@@ -132,7 +132,6 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_referees": [_COUNT],
         "n_splits": [Interval(Integral, 0, None, closed="left")],
-        "patience": [_COUNT],
         "strength": [_POSITIVE],
         "max_tilt": [_POSITIVE],
         "random_state": ["random_state", np.random.Generator],
@@ -158,7 +157,6 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         n_folds=10,
         n_referees=4,
         n_splits=3,
-        patience=80,
         strength=1.0,
         max_tilt=3.0,
         scaling="sqrt",
@@ -179,7 +177,6 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         self.n_folds = n_folds
         self.n_referees = n_referees
         self.n_splits = n_splits
-        self.patience = patience
         self.strength = strength
         self.max_tilt = max_tilt
         self.random_state = random_state
@@ -220,12 +217,14 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             if self.solver == "em":
                 return Turn(index, space)
             of_parts = [max_margin.untilted(laws_of(part.known, index)) for part in task.splits]
-            return Turn(index, task.begin(space, of_parts, self.n_folds, seeds[index, 1:]))
+            return Turn(
+                index,
+                task.begin(space, of_parts, self.n_folds, seeds[index, 1:], self._n_rounds),
+            )
 
         step: Any = partial(max_margin.em_round, tasks, self.strength, self.max_tilt)
         if self.solver == "gradient":
-            every = max(1, self._n_rounds // 8)
-            step = partial(max_margin.gradient_round, tasks, self.rate, every, self.patience)
+            step = partial(max_margin.gradient_round, tasks, self.rate)
         gradient = self.solver == "gradient"  # EM goes on for as many rounds as it is told to
         with chains.watched(self, len(tasks)) as watch, threadpool_limits(1, user_api="blas"):
             if watch.idle and len(tasks) > 1:  # classes may then be learnt in many places
@@ -238,14 +237,15 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
                     lambda here: here.state.loss if gradient else 0.0,
                     len(tasks),
                     settled=lambda here: gradient and here.state.done,
-                    max_iter=self._n_rounds,
+                    # First those of the parts.
+                    max_iter=self._n_rounds * (2 if tasks[0].splits else 1),
                     random_state=seed,
                     watch=watch,
                     n_jobs=self.n_jobs if len(tasks) > 1 else 1,
                 )
             ]
         searches = found if gradient else []
-        self.n_rounds_ = [here.kept.n_rounds for here in searches]
+        self.n_rounds_ = [len(here.whole.losses) for here in searches]
         self.losses_: list[NDArray] = [np.array(here.whole.losses) for here in searches]
         self.unseen_errors_: list[NDArray] = [
             np.array([[check.n_rounds, *check.errors] for check in here.checks])
@@ -253,7 +253,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         ]
         self.best_C_: list[float] = [here.kept.weight for here in searches]
         if gradient:
-            found = [here.whole.space._replace(tilts=here.kept.tilts) for here in searches]
+            found = [here.whole.learnt for here in searches]
         self.tilts_ = np.concatenate([space.tilts for space in found])
         return [law for space in found for law in space.laws]
 

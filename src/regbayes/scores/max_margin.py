@@ -25,14 +25,15 @@ from sklearn.model_selection import StratifiedKFold
 
 from regbayes.margin import med
 from regbayes.scores.protocol import Law
-from regbayes.scores.scaling import Scaler, Scaling, fit_scaler
+from regbayes.scores.scaling import Scaler, Scaling, fit_scaled, fit_scaler
 from regbayes.scores.tilts import raw_scores, slope_of_tilts
 
 # Referees need not be exact: they change from round to round, and start from where they were.
 _REFEREES = 1e-2
 # Of the classifiers that unseen samples are tried with.
 WEIGHTS = (1.5, 3.0, 10.0, 30.0, 100.0)
-_CLEARLY = 0.5  # worse, in standard errors of a count
+_MOST_KEPT = 1_000_000  # plain statistics, of all samples: more are counted anew in each round
+_CLEARLY, _HOPELESSLY = 0.5, 1.0  # worse, in standard errors of a count
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,23 +75,27 @@ def untilted(laws: list[Law]) -> Space:
     return Space(laws, np.zeros((len(laws), len(laws[0].natural()))))
 
 
-def statistics(problem: Problem, space: Space) -> NDArray:
-    """What the features are made of: statistics under the tilted laws; before them, plain ones."""
-    tilts = [np.zeros_like(space.tilts)] * problem.keep_plain + [space.tilts]
+def statistics(problem: Problem, space: Space, plain: NDArray | None = None) -> NDArray:
+    """What the features are made of: statistics under the tilted laws; before them, plain ones.
+
+    These are the same from round to round, and may be known.
+    """
+    tilts = [space.tilts]
+    if problem.keep_plain and plain is None:
+        tilts = [np.zeros_like(space.tilts), space.tilts]
     each = [
         raw_scores(space.laws, tilt, problem.batch, problem.segments, problem.n_threads)
         for tilt in tilts
     ]
-    return np.concatenate(each, axis=1)
+    return np.concatenate(each if plain is None else [plain, *each], axis=1)
 
 
-def look(problem: Problem, space: Space) -> View:
+def look(problem: Problem, space: Space, plain: NDArray | None = None) -> View:
     """The features, scaled and centred anew."""
     batch = problem.batch
-    raw = statistics(problem, space)
-    flat = raw.reshape(len(batch), -1)
-    scaler = fit_scaler(flat, batch.sizes, problem.scaling)
-    return View(raw, scaler, with_constant(scaler(flat, batch.sizes)))
+    raw = statistics(problem, space, plain)
+    scaler, features = fit_scaled(raw.reshape(len(batch), -1), batch.sizes, problem.scaling)
+    return View(raw, scaler, with_constant(features))
 
 
 def with_constant(features: NDArray) -> NDArray:
@@ -157,30 +162,33 @@ class Referee:
     def judge(self, problem: Problem, features: NDArray) -> tuple[float, NDArray]:
         """The margin loss of all samples, and minus its derivative by their features."""
         total, out = 0.0, np.empty_like(features)
-        gram = med.products(features)  # of all, once; a part of it is that of a part
+        codes, gram = problem.codes, med.products(features)
         for f, (rest, fold) in enumerate(self.folds):
             last = self.found[f]
             self.found[f] = found = med.solve(
-                features[rest],
-                problem.codes[rest],
+                features,
+                codes,
                 problem.n_classes,
                 problem.C,
                 problem.margin,
                 None if last is None else last.multipliers,
                 tol=_REFEREES,
-                gram=gram[np.ix_(rest, rest)] if len(gram) else None,
+                gram=gram,
+                samples=rest,
             )
             losses, multipliers = med.margin_terms(
-                features[fold] @ found.weights.T, problem.codes[fold], problem.C, problem.margin
+                features[fold] @ found.weights.T, codes[fold], problem.C, problem.margin
             )
             total += losses.sum()
-            out[fold] = med.pull(multipliers, problem.codes[fold]) @ found.weights
+            out[fold] = med.pull(multipliers, codes[fold]) @ found.weights
         return float(total), out
 
 
-def loss_and_slope(problem: Problem, space: Space, referee: Referee) -> tuple[float, NDArray]:
+def loss_and_slope(
+    problem: Problem, space: Space, referee: Referee, plain: NDArray | None = None
+) -> tuple[float, NDArray]:
     """The margin loss on left-out samples, and its derivative by the tilts at fixed classifiers."""
-    view = look(problem, space)
+    view = look(problem, space, plain)
     loss, pull = referee.judge(problem, view.features)
     n_laws = len(space.laws)
     back, raw = -directions(problem, view, pull)[:, -n_laws:], view.raw[:, -n_laws:]
@@ -197,6 +205,7 @@ class Descent:
     mean: NDArray  # of the tilts, running: what is kept in the end
     first: NDArray  # moments of the slope, as Adam has them
     second: NDArray
+    plain: NDArray | None = None  # statistics of the laws as they are; none if they are many
     losses: tuple[float, ...] = ()  # of samples left out of the referees' fits
 
     @classmethod
@@ -205,7 +214,10 @@ class Descent:
         zeros = np.zeros_like(space.tilts)
         can = np.bincount(problem.codes).max() > 1
         referees = [Referee.of(problem, n_folds, int(seed)) for seed in seeds if can]
-        return cls(space, referees, zeros, zeros, zeros)
+        plain, n_cells = None, len(problem.batch) * problem.segments * zeros.size
+        if problem.keep_plain and n_cells <= _MOST_KEPT:
+            plain = statistics(replace(problem, keep_plain=False), space._replace(tilts=zeros))
+        return cls(space, referees, zeros, zeros, zeros, plain)
 
     @property
     def learnt(self) -> Space:
@@ -217,13 +229,14 @@ def descend(problem: Problem, rate: float, here: Descent) -> Descent:
     t, n_referees = len(here.losses) + 1, len(here.referees)
     if not n_referees:
         return here
-    loss, slope = loss_and_slope(problem, here.space, here.referees[t % n_referees])
+    referee = here.referees[t % n_referees]
+    loss, slope = loss_and_slope(problem, here.space, referee, here.plain)
     first = here.first + 0.1 * (slope - here.first)
     second = here.second + 0.01 * (slope**2 - here.second)
     step = first / (1 - 0.9**t) / (np.sqrt(second / (1 - 0.99**t)) + 1e-300)
     space = here.space._replace(tilts=here.space.tilts - rate * step)
     mean = here.mean + max(0.1, 1 / t) * (space.tilts - here.mean)
-    return Descent(space, here.referees, mean, first, second, (*here.losses, loss))
+    return Descent(space, here.referees, mean, first, second, here.plain, (*here.losses, loss))
 
 
 def unseen_errors(problem: Problem, space: Space, rest: NDArray, fold: NDArray) -> NDArray:
@@ -252,7 +265,6 @@ class Check(NamedTuple):
 
     n_rounds: int
     errors: NDArray  # by weight
-    tilts: NDArray  # of the whole, then
 
     @property
     def weight(self) -> float:
@@ -262,50 +274,70 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """A descent of all samples; others of parts of them, beside it, tell how far it should go."""
+    """Descents of parts of the samples tell how far that of all samples, after them, should go."""
 
+    n_iter: int
     whole: Descent
     parts: list[Descent]
     checks: tuple[Check, ...]
-    done: bool = False
 
     @property
     def loss(self) -> float:
-        return self.whole.losses[-1] if self.whole.losses else np.inf
+        """That of the last round, of all samples or of the parts together."""
+        running = [self.whole] if self.decided else self.parts
+        return sum(each.losses[-1] if each.losses else np.inf for each in running)
+
+    @property
+    def n_tried(self) -> int:
+        """Rounds of the parts."""
+        return len(self.parts[0].losses) if self.parts else 0
+
+    @property
+    def decided(self) -> bool:
+        """Whether the parts are done: no rounds left, none misjudged, or hopelessly many."""
+        if not self.checks or self.n_tried >= self.n_iter:
+            return True
+        last = self.checks[-1].errors.mean()
+        return last == 0 or last > self._bound(_HOPELESSLY)
+
+    @property
+    def done(self) -> bool:
+        return not self.whole.referees or (
+            self.decided and len(self.whole.losses) >= self.kept.n_rounds
+        )
 
     @property
     def kept(self) -> Check:
-        """The last check that is not clearly worse than the best; without checks, where it stands.
+        """The last check that is not clearly worse than the best; without checks, all rounds.
 
         Clearly: by more than half the root of the errors, which is about half of their standard
         error. They are averaged over the weights, for those with one weight are few.
         """
         if not self.checks:
-            return Check(len(self.whole.losses), np.empty(0), self.whole.mean)
-        errors = np.array([check.errors.mean() for check in self.checks])
-        bound = errors.min() + _CLEARLY * np.sqrt(errors.min())
-        return self.checks[np.flatnonzero(errors <= bound)[-1]]
+            return Check(self.n_iter, np.empty(0))
+        bound = self._bound(_CLEARLY)
+        return [check for check in self.checks if check.errors.mean() <= bound][-1]
+
+    def _bound(self, n_deviations: float) -> float:
+        fewest = min(check.errors.mean() for check in self.checks)
+        return fewest + n_deviations * np.sqrt(fewest)
 
 
-def search_round(task: Task, rate: float, every: int, patience: int, here: Search) -> Search:
-    """A round of all descents; when their number has doubled, a look at what the parts left out.
+def search_round(task: Task, rate: float, here: Search) -> Search:
+    """A round of the parts, until they have told how many are good; then one of all samples.
 
-    It is done when the tilts of `patience` rounds before would be kept, or none is misjudged.
+    What the parts left out is looked at after an eighth of the rounds, and when their number has
+    doubled.
     """
-    problem, splits = task.problem, task.splits
-    if not here.whole.referees or (here.checks and not here.checks[-1].errors.any()):
-        return replace(here, done=True)
-    whole = descend(problem, rate, here.whole)
-    if not splits:
-        return replace(here, whole=whole)
-    parts = [descend(part.problem, rate, descent) for part, descent in zip(splits, here.parts)]
-    t = len(whole.losses)
-    n, between = divmod(t, every)
-    if between or n & (n - 1):
-        return replace(here, whole=whole, parts=parts)
-    check = Check(t, _errors(task, parts), whole.mean)
-    found = Search(whole, parts, (*here.checks, check))
-    return replace(found, done=t - found.kept.n_rounds >= patience)
+    if here.done:
+        return here
+    if here.decided:
+        return replace(here, whole=descend(task.problem, rate, here.whole))
+    parts = [descend(part.problem, rate, own) for part, own in zip(task.splits, here.parts)]
+    here = replace(here, parts=parts)
+    if here.n_tried not in {here.n_iter >> halvings for halvings in range(4)}:
+        return here
+    return replace(here, checks=(*here.checks, Check(here.n_tried, _errors(task, parts))))
 
 
 class Part(NamedTuple):
@@ -340,15 +372,17 @@ class Task(NamedTuple):
             parts.append(Part(problem.take(rest), rest, fold, np.union1d(rest, alone)))
         return cls(problem, owners, parts)
 
-    def begin(self, space: Space, of_parts: list[Space], n_folds: int, seeds: NDArray) -> Search:
+    def begin(
+        self, space: Space, of_parts: list[Space], n_folds: int, seeds: NDArray, n_iter: int
+    ) -> Search:
         """The first state of a search, with its referees' seeds."""
         whole = Descent.of(self.problem, space, n_folds, seeds)
         parts = [
             Descent.of(part.problem, own, n_folds, seeds)
             for part, own in zip(self.splits, of_parts)
         ]
-        checks = (Check(0, _errors(self, parts), whole.mean),) if parts else ()
-        return Search(whole, parts, checks)
+        checks = (Check(0, _errors(self, parts)),) if parts else ()
+        return Search(n_iter, whole, parts, checks)
 
 
 def _errors(task: Task, parts: list[Descent]) -> NDArray:
@@ -372,8 +406,6 @@ def em_round(tasks: list[Task], strength: float, most: float, rng: Any, here: Tu
     return here._replace(state=em_step(problem, owners, strength, most, here.state))
 
 
-def gradient_round(
-    tasks: list[Task], rate: float, every: int, patience: int, rng: Any, here: Turn
-) -> Turn:
+def gradient_round(tasks: list[Task], rate: float, rng: Any, here: Turn) -> Turn:
     """:func:`search_round` of a task; no random numbers are used."""
-    return here._replace(state=search_round(tasks[here.task], rate, every, patience, here.state))
+    return here._replace(state=search_round(tasks[here.task], rate, here.state))

@@ -22,10 +22,12 @@ class Scaler(NamedTuple):
 
     def __call__(self, raw: NDArray, sizes: NDArray) -> NDArray:
         """Features of raw scores, (n_samples, n_raw)."""
-        features = _shaped(raw[:, self.kept], sizes, self.scaling)
-        features -= self.center
-        features /= self.unit
-        return features
+        return self._centred(_shaped(raw[:, self.kept], sizes, self.scaling))
+
+    def _centred(self, shaped: NDArray) -> NDArray:
+        shaped -= self.center
+        shaped /= self.unit
+        return shaped
 
     def slopes(self, raw: NDArray, sizes: NDArray) -> NDArray:
         """Derivatives of the features by their raw scores."""
@@ -46,15 +48,22 @@ class Scaler(NamedTuple):
 
 def fit_scaler(raw: NDArray, sizes: NDArray, scaling: Scaling) -> Scaler:
     """Columns that vary in training, their centres, and a unit: of each, or of all together."""
+    return fit_scaled(raw, sizes, scaling)[0]
+
+
+def fit_scaled(raw: NDArray, sizes: NDArray, scaling: Scaling) -> tuple[Scaler, NDArray]:
+    """The same, and the features of the samples that it was fitted to."""
     shaped = _shaped(raw, sizes, scaling)
     spread = shaped.std(axis=0)
     kept = spread > 1e-9 * np.abs(shaped).max(axis=0, initial=0.0)
-    center, unit = shaped[:, kept].mean(axis=0), spread[kept]
+    shaped = shaped if kept.all() else shaped[:, kept]
+    center, unit = shaped.mean(axis=0), spread[kept]
     if scaling == "none":
-        return Scaler(scaling, kept, np.zeros_like(center), np.ones_like(unit))
-    if scaling not in ("variance", "standard"):
+        center, unit = np.zeros_like(center), np.ones_like(unit)
+    elif scaling not in ("variance", "standard"):
         unit = np.full_like(unit, np.sqrt(np.mean(unit**2)) if len(unit) else 1.0)
-    return Scaler(scaling, kept, center, unit)
+    scaler = Scaler(scaling, kept, center, unit)
+    return scaler, scaler._centred(shaped)
 
 
 def _shaped(raw: NDArray, sizes: NDArray, scaling: Scaling) -> NDArray:
