@@ -409,9 +409,10 @@ class CategoricalHMM(_FiniteHMM):
             return np.where(sequences.values[:, None] >= 0, known, 1 / self.n_states)
         # Every symbol has its favourite states: a random soft clustering of the symbols.
         table = rng.dirichlet(np.ones(self.n_states), size=len(self.categories_) + 1)
-        return 0.5 * table[sequences.values] + 0.5 * rng.dirichlet(
-            np.ones(self.n_states), size=sequences.n_steps
-        )
+        guessed = rng.dirichlet(np.ones(self.n_states), size=sequences.n_steps)
+        guessed += table[sequences.values]
+        guessed *= 0.5
+        return guessed
 
     def _leave(self, X: NDArray) -> NDArray:
         return self.categories_[X]

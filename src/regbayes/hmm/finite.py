@@ -98,6 +98,38 @@ class ChainLaw:
         n_threads : int
         """
         n, K = len(sequences), self.n_states
+        first, moves, sums, log_likelihoods, uncertain = self._count(
+            sequences, tilt, segments, entropies, n_threads
+        )
+        out = np.zeros((n, segments, self.n_hidden + K * self.emission.n_statistics))
+        out[:, 0, :K] = first
+        out[:, :, K : self.n_hidden] = moves.reshape(n, segments, -1)
+        out[:, :, self.n_hidden :] = sums.reshape(n, segments, -1)
+        doubt = np.zeros((n, segments, self.n_hidden if entropies else 0))
+        if entropies:
+            doubt[:, 0, :K] = -first * np.log(np.where(first > 0, first, 1.0))
+            doubt[:, :, K:] = uncertain.reshape(n, segments, -1)
+        return Expected(out, log_likelihoods, doubt)
+
+    def total(self, sequences: Sequences, n_threads: int = 1) -> tuple[NDArray, float]:
+        """The E-step: the sum of E[T] over sequences, and of their log-likelihoods.
+
+        As by :meth:`expect`, bit by bit, without a copy for each sequence.
+        """
+        first, moves, sums, log_likelihoods, _ = self._count(sequences, n_threads=n_threads)
+        parts = [part.sum(axis=0).ravel() for part in (first, moves, sums)]
+        return np.concatenate(parts), float(log_likelihoods.sum())
+
+    def _count(
+        self,
+        sequences: Sequences,
+        tilt: NDArray | None = None,
+        segments: int = 1,
+        entropies: bool = False,
+        n_threads: int = 1,
+    ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+        """First states, moves and emissions of the sequences, likelihoods, entropies of moves."""
+        n, K = len(sequences), self.n_states
         cells = cells_of(sequences.starts, segments)
         evidence, rows = self.emission.evidence(sequences.values, self.parameters)
         tilts = None
@@ -130,16 +162,8 @@ class ChainLaw:
             rows=rows,
             then=add,
         )
-        out = np.zeros((n, segments, self.n_hidden + K * self.emission.n_statistics))
-        out[:, 0, :K] = marginals[sequences.starts[:-1]]
-        out[:, :, K : self.n_hidden] = moves.reshape(n, segments, -1)
-        out[:, :, self.n_hidden :] = sums.reshape(n, segments, -1)
-        doubt = np.zeros((n, segments, self.n_hidden if entropies else 0))
-        if entropies:
-            first = marginals[sequences.starts[:-1]]
-            doubt[:, 0, :K] = -first * np.log(np.where(first > 0, first, 1.0))
-            doubt[:, :, K:] = uncertain.reshape(n, segments, -1)
-        return Expected(out, log_likelihoods, doubt)
+        first = marginals[sequences.starts[:-1]]
+        return first, moves, sums, log_likelihoods, uncertain
 
     def _tilted(
         self, X: NDArray, weights: NDArray, cells: NDArray, evidence: NDArray, rows: NDArray | None
@@ -219,20 +243,19 @@ class Fit(NamedTuple):
 def guess(law: ChainLaw, sequences: Sequences, marginals: NDArray) -> ChainLaw:
     """A law to start from: the M-step on independent steps with given probabilities of states."""
     starts = sequences.starts
-    moves = np.ones((sequences.n_steps - 1, 1))
-    moves[starts[1:-1] - 1] = 0.0  # from the last step of a sequence there is none
+    before = marginals[:-1].copy()
+    before[starts[1:-1] - 1] = 0.0  # from the last step of a sequence there is no move
     emitted = np.zeros((1, law.n_states, law.emission.n_statistics))
     law.emission.expect(sequences.values, marginals, np.zeros(len(marginals), np.int64), emitted)
-    moved = (marginals[:-1] * moves).T @ marginals[1:]
+    moved = before.T @ marginals[1:]
     parts = [marginals[starts[:-1]].sum(axis=0), moved, emitted]
     return law.maximize(np.concatenate([part.ravel() for part in parts]))
 
 
 def evaluate(law: ChainLaw, sequences: Sequences, n_threads: int) -> Fit:
     """The E-step."""
-    found = law.expect(sequences, n_threads=n_threads)
-    loss = -found.log_likelihoods.sum() - law.log_prior()
-    return Fit(law, found.statistics.sum(axis=(0, 1)), float(loss))
+    totals, log_likelihood = law.total(sequences, n_threads)
+    return Fit(law, totals, -log_likelihood - law.log_prior())
 
 
 def step(sequences: Sequences, n_threads: int, rng: np.random.Generator, state: Fit) -> Fit:
