@@ -94,6 +94,15 @@ def kmer_svm():
     return GridSearchCV(steps, {"linearsvc__C": [0.1, 1.0, 10.0, 100.0]}, cv=3)
 
 
+def kmer_rbf_svm():
+    """Counts of one and two letters in a row, their roots, of unit length; RBF SVM."""
+    counts = CountVectorizer(analyzer="char", ngram_range=(1, 2), lowercase=False)
+    steps = make_pipeline(
+        FunctionTransformer(_letters), counts, FunctionTransformer(np.sqrt), Normalizer(), SVC()
+    )
+    return GridSearchCV(steps, {"svc__C": [1.0, 3.0, 10.0], "svc__gamma": [0.3, 1.0, 3.0]}, cv=3)
+
+
 def _stack(X):
     return np.array([list(x) for x in X], dtype=object)
 

@@ -21,6 +21,14 @@ def test_words_are_the_symbols_that_end_with_a_step(length):
         assert words.tolist() == wanted
 
 
+def test_symbols_of_a_word_may_be_apart():
+    words = SequenceWords(2, step=3).fit_transform(letters("abcdefg", "ab"))
+    assert words[0].tolist() == ["a", "b", "c", "ad", "be", "cf", "dg"]
+    assert words[1].tolist() == ["a", "b"]
+    longer = SequenceWords(3, step=2).fit_transform(letters("abcdef"))
+    assert longer[0].tolist() == ["a", "b", "ac", "bd", "ace", "bdf"]
+
+
 def test_rare_and_unseen_words_are_empty():
     model = SequenceWords(2, min_count=2).fit(letters("ababc"))
     assert model.words_.tolist() == ["ab"]
@@ -52,7 +60,7 @@ def test_layouts_come_back():
     assert SequenceWords(2).fit(frame).transform(frame).tolist() == ["a", "a", "ab"]
 
 
-@pytest.mark.parametrize("bad", [{"length": 0}, {"min_count": 0}, {"length": 1.5}])
+@pytest.mark.parametrize("bad", [{"length": 0}, {"min_count": 0}, {"length": 1.5}, {"step": 0}])
 def test_bad_parameters_are_told(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         SequenceWords(**bad).fit(letters("ab"))

@@ -30,6 +30,9 @@ class SequenceWords(_SequenceTransformer):
     min_count : int, default=1
         Words that training has less often become the empty word, as do those it does not have.
         With 1 there are no empty words in training: give the model ``unknown="missing"``.
+    step : int, default=1
+        From one symbol of a word to the next: with 2 it has every other symbol, for what goes
+        with what at a distance, as along the turns of a protein's helix.
 
     Attributes
     ----------
@@ -49,12 +52,14 @@ class SequenceWords(_SequenceTransformer):
 
     _parameter_constraints: ClassVar[dict] = {
         "length": [Interval(Integral, 1, None, closed="left")],
+        "step": [Interval(Integral, 1, None, closed="left")],
         "min_count": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, length: int = 3, min_count: int = 1):
+    def __init__(self, length: int = 3, min_count: int = 1, step: int = 1):
         self.length = length
         self.min_count = min_count
+        self.step = step
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> SequenceWords:
@@ -110,7 +115,8 @@ class SequenceWords(_SequenceTransformer):
         codes, out = sequences.values.tolist(), list[str | None]()
         for start, end in itertools.pairwise(sequences.starts.tolist()):
             for t in range(start, end):
-                part = codes[max(start, t - self.length + 1) : t + 1]
+                first = max(t - (self.length - 1) * self.step, start + (t - start) % self.step)
+                part = codes[first : t + 1 : self.step]
                 if -1 in part:
                     out.append(None)
                 elif new.isdisjoint(part):
