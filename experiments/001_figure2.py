@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from experiments.document_rows import LEARNING, lda
 from experiments.harness import Options, Row, run_table
-from experiments.score_rows import Scored
+from experiments.score_rows import SEARCH, Scored
 from regbayes import datasets
 from regbayes.scores import FisherScore, MaxMarginScore, SufficientStatisticsScore
 
@@ -30,7 +30,8 @@ def row(name, n_topics, quick):
         model = lda(n_topics, seed, quick)
         return Scored(MAPS[name](model, scaling="standard", **options), n_folds=2)
 
-    return Row(f"{name}, {n_topics} topics", make)
+    version = SEARCH if name == "MSS" else ""
+    return Row(f"{name}, {n_topics} topics", make, version)
 
 
 def curve(options, part, title, rows, X, y, share):

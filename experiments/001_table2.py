@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from experiments.harness import Options, Row, run_table
 from experiments.score_rows import (
+    SEARCH,
     MiniRocketRidge,
     Scored,
     frames_svm,
@@ -179,7 +180,7 @@ def rows(task: Task) -> list[Row]:
             lambda seed: Scored(
                 MaxMarginScore(base_model(task, seed), random_state=seed, **options)
             ),
-            version="" if options.get("solver") == "em" else "parts first",
+            version="" if options.get("solver") == "em" else SEARCH,
         )
 
     lines = [

@@ -16,6 +16,7 @@ from experiments.harness import take
 from regbayes.scores import MarginClassifier
 
 WEIGHTS = (1.5, 3, 10, 30, 100)  # those that MaxMarginScore tries by itself
+SEARCH = "a quarter, more or none"  # how it chooses its rounds; no parameter tells
 
 
 class Scored(ClassifierMixin, BaseEstimator):

@@ -199,7 +199,7 @@ ROUNDS = {
     "immh, regression": MaxMarginHarmoniumRegressor(4, max_iter=6, random_state=0),
     "drbm": DiscriminativeRBM(3, early_stopping=True, max_iter=6, random_state=0),
     # A seed with which some samples stay misjudged: otherwise it would be done after a round.
-    "mss": MaxMarginScore(SYMBOLS, n_iter=6, random_state=2),
+    "mss": MaxMarginScore(SYMBOLS, n_iter=12, random_state=2),
     "mss, one against the rest": MaxMarginScore(
         SYMBOLS, multi_class="ovr", n_iter=6, n_referees=1, random_state=0
     ),

@@ -59,11 +59,10 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         The number of such splits, which take turns.
     n_splits : int, default=3
         How many rounds are good is learnt from parts of the samples, each without one of so many
-        folds, with laws and a descent of their own, and from the errors in those folds after
-        0, 1/8, 1/4, 1/2 and all of the rounds: the most rounds are done that are not clearly worse
-        than the best. 0 rounds is possible, and gives the scores of
-        :class:`SufficientStatisticsScore`. Parts stop early if nothing is misjudged, or so much
-        more than before that there is no hope. With 0 or 1, `n_iter` rounds are done.
+        folds, with laws and a descent of their own, and from the errors in those folds, looked at
+        after 1/8, 1/4, 1/2 and all of the rounds for as long as they become fewer. A quarter of
+        `n_iter` is done; more if that has fewer errors; none if that is clearly better, and then
+        the scores are those of :class:`SufficientStatisticsScore`. With 0 or 1, all of `n_iter`.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0

@@ -33,7 +33,7 @@ _REFEREES = 1e-2
 # Of the classifiers that unseen samples are tried with.
 WEIGHTS = (1.5, 3.0, 10.0, 30.0, 100.0)
 _MOST_KEPT = 1_000_000  # plain statistics, of all samples: more are counted anew in each round
-_CLEARLY, _HOPELESSLY = 0.5, 1.0  # worse, in standard errors of a count
+_BETTER, _CLEARLY_BETTER = 0.25, 0.5  # in standard errors of a count
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +267,11 @@ class Check(NamedTuple):
     errors: NDArray  # by weight
 
     @property
+    def mean(self) -> float:
+        """Errors, on average over the weights."""
+        return float(self.errors.mean())
+
+    @property
     def weight(self) -> float:
         """That of the classifier with the fewest errors."""
         return WEIGHTS[int(self.errors.argmin())] if len(self.errors) else np.nan
@@ -294,11 +299,11 @@ class Search:
 
     @property
     def decided(self) -> bool:
-        """Whether the parts are done: no rounds left, none misjudged, or hopelessly many."""
+        """Whether the parts are done: no rounds left, none misjudged, or no fewer than before."""
         if not self.checks or self.n_tried >= self.n_iter:
             return True
-        last = self.checks[-1].errors.mean()
-        return last == 0 or last > self._bound(_HOPELESSLY)
+        last = self.checks[-1].mean
+        return last == 0 or (self.n_tried >= self._usual and last >= self.checks[-2].mean)
 
     @property
     def done(self) -> bool:
@@ -308,19 +313,24 @@ class Search:
 
     @property
     def kept(self) -> Check:
-        """The last check that is not clearly worse than the best; without checks, all rounds.
+        """A quarter of the rounds, more if that is better, none if that is clearly better.
 
-        Clearly: by more than half the root of the errors, which is about half of their standard
-        error. They are averaged over the weights, for those with one weight are few.
+        Of the looks from a quarter on, the first that is not worse than the best; without looks,
+        all rounds. Better is what has fewer errors by a share of their root, which is about their
+        standard error. They are averaged over the weights, for those with one weight are few.
         """
         if not self.checks:
             return Check(self.n_iter, np.empty(0))
-        bound = self._bound(_CLEARLY)
-        return [check for check in self.checks if check.errors.mean() <= bound][-1]
+        none = self.checks[0]
+        some = [check for check in self.checks if check.n_rounds >= self._usual]
+        some = some or [self.checks[-1]]  # nothing was misjudged before
+        fewest = min(check.mean for check in some)
+        kept = next(check for check in some if check.mean <= fewest + _BETTER * np.sqrt(fewest))
+        return none if none.mean < kept.mean - _CLEARLY_BETTER * np.sqrt(kept.mean) else kept
 
-    def _bound(self, n_deviations: float) -> float:
-        fewest = min(check.errors.mean() for check in self.checks)
-        return fewest + n_deviations * np.sqrt(fewest)
+    @property
+    def _usual(self) -> int:
+        return max(1, self.n_iter // 4)
 
 
 def search_round(task: Task, rate: float, here: Search) -> Search:
