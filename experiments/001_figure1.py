@@ -16,7 +16,7 @@ from regbayes.scores import FisherScore, MaxMarginScore, SufficientStatisticsSco
 table2 = importlib.import_module("experiments.001_table2")
 STATES = (2, 3, 5, 8)
 SHARES = (0.1, 0.2, 0.4, 0.6, 0.8)
-SETS = {"promoters": 20, "osuleaf": 10}  # splits
+SETS = {"promoters": 10, "osuleaf": 5}  # splits
 MAPS = {"SS": SufficientStatisticsScore, "MSS": MaxMarginScore, "FS": FisherScore}
 
 
