@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from regbayes.kernels.batch import in_threads
+from regbayes.kernels.threads import in_threads
 
 STARTS = np.concatenate([[0], np.cumsum(np.arange(1, 41))])
 

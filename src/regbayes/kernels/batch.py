@@ -4,11 +4,7 @@ Sequence `s` is rows `starts[s]:starts[s + 1]`. Every sequence is worked on by i
 own share of the random numbers, so nothing depends on the number of threads.
 """
 
-import itertools
 import math
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +30,7 @@ from regbayes.kernels.lanes import (
     scale_lanes,
     smooth_lanes,
 )
+from regbayes.kernels.threads import in_threads
 
 
 def smooth(start, transitions, log_likelihoods, starts, n_threads=1, causal=False, moves=False):
@@ -555,38 +552,3 @@ def _most_likely_paths(log_start, log_transitions, log_likelihoods, starts, path
         log_p[s] = most_likely_path(
             log_start, log_transitions, log_likelihoods[low:high], pointers, paths[low:high]
         )
-
-
-_POOLS: dict[int, ThreadPoolExecutor] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOLS.clear)  # threads do not follow into the child
-
-
-def in_threads(work: Callable[[int, int], None], starts, n_threads: int) -> None:
-    """`work(low, high)` on runs of sequences with about as many steps each.
-
-    Threads are kept for the next call, the caller is one of them, and who is early takes over from
-    who is late: runs are many more than threads.
-    """
-    n_sequences = len(starts) - 1
-    if n_threads == 1 or n_sequences < 2:
-        work(0, n_sequences)
-        return
-    n_runs = min(4 * n_threads, n_sequences)
-    inner = np.searchsorted(starts, np.linspace(0, starts[-1], n_runs + 1)[1:-1])
-    edges = np.unique([0, *inner, n_sequences])
-    runs = iter(list(itertools.pairwise(edges)))
-
-    def take() -> None:
-        for low, high in runs:
-            work(low, high)
-
-    if n_threads not in _POOLS:
-        _POOLS[n_threads] = ThreadPoolExecutor(n_threads - 1, "regbayes")
-    others = [_POOLS[n_threads].submit(take) for _ in range(n_threads - 1)]
-    try:
-        take()
-    finally:
-        for other in others:
-            if not other.cancel():  # it has begun; else there is nothing left to take
-                other.result()

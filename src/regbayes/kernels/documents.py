@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from regbayes.kernels._jit import kernel
-from regbayes.kernels.batch import in_threads
+from regbayes.kernels.threads import in_threads
 
 
 def expect_counts(indptr, indices, counts, alpha, phi, tilt, cells, tol, max_iter, n_threads=1):

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import gammainc
 
 from regbayes.kernels._jit import kernel
-from regbayes.kernels.batch import in_threads
 from regbayes.kernels.random import draw_gamma, draw_log_gamma
+from regbayes.kernels.threads import in_threads
 
 _N_STREAMS = 16  # of random numbers for the topics: blocks of words, whatever the threads
 # A Gamma variable below this is taken for zero: its share of a topic is below 1e-7, as much as
