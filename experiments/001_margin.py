@@ -1,9 +1,8 @@
-"""The heart of 001: is MSS ahead of SS? Both rows of Table 2, on more halves than all its rows.
+"""The heart of 001: is MSS ahead of SS? Both rows of Table 2, and a control.
 
 MSS and SS have the same HMMs; MSS has their scores twice, as they are and learnt with a margin. So
 has "two SS": scores of two HMMs of each class, from different starts, as many as MSS has and
-without a margin. Halves are those of Table 2, and go on where it stops; cells that it has filled
-are not filled again.
+without a margin. Halves, and cells that are filled, are those of Table 2.
 """
 
 from __future__ import annotations
