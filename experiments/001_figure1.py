@@ -27,7 +27,7 @@ def row(task, name, n_states):
         return Scored(MAPS[name](model, **options), n_folds=2)
 
     version = SEARCH if name == "MSS" else ""
-    return Row(f"{name}, {n_states} states", make, version)
+    return Row(f"{name}, {n_states} states", make, version=version)
 
 
 def curve(options, name, part, title, rows, X, y, share):

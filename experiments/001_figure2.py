@@ -31,7 +31,7 @@ def row(name, n_topics, quick):
         return Scored(MAPS[name](model, scaling="standard", **options), n_folds=2)
 
     version = SEARCH if name == "MSS" else ""
-    return Row(f"{name}, {n_topics} topics", make, version)
+    return Row(f"{name}, {n_topics} topics", make, version=version)
 
 
 def curve(options, part, title, rows, X, y, share):
