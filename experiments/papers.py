@@ -489,7 +489,7 @@ PEERS = frozenset(
     {
         "MNL", "linear SVM", "RBF SVM", "random forest", "gradient boosting",
         "1-nearest neighbour", "linear-chain CRF", "linear SVM, single letters",
-        "RBF SVM, single letters", "one-hot RBF SVM", "k-mer SVM", "MiniRocket",
+        "RBF SVM, single letters", "one-hot RBF SVM", "k-mer SVM", "k-mer RBF SVM", "MiniRocket",
         "RBF SVM on frames", "histogram SVM", "chi-squared SVM", "spatial pyramid SVM (PHOW)",
         "tf-idf SVM",
         "neural net", "RBM + SVM", "RBM + net", "RBM, K = 1000", "linear SVM, both",
