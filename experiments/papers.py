@@ -476,7 +476,7 @@ OWN = (
         Result(f"002_choices_{page}", f"what iMMH asks for, inside the training part: {page}")
         for page in ("news", "scenes", "embryos", "numerals")
     ),
-    Result("001_margin", "is MSS ahead of SS, on more halves than Table 2 has"),
+    Result("001_margin", "is MSS ahead of SS, on the halves of Table 2"),
     Result("001_rounds", "where a margin has something to learn, whole sequences"),
     Result("000_scaling", "an infinite HMM on a cluster: measured on two workers, predicted on"),
 )
