@@ -23,8 +23,9 @@ def in_threads(work: Callable[[int, int], None], starts, n_threads: int) -> None
         work(0, n_sequences)
         return
     n_runs = min(4 * n_threads, n_sequences)
-    inner = np.searchsorted(starts, np.linspace(0, starts[-1], n_runs + 1)[1:-1])
-    edges = np.unique([0, *inner, n_sequences])
+    n_steps = int(starts[-1])  # plain numbers: some calls have a thousandth of a second for all
+    inner = np.searchsorted(starts, [n_steps * run // n_runs for run in range(1, n_runs)])
+    edges = sorted({0, *inner.tolist(), n_sequences})
     runs = iter(list(itertools.pairwise(edges)))
 
     def take() -> None:
