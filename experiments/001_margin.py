@@ -24,7 +24,7 @@ table2 = importlib.import_module("experiments.001_table2")
 N_HALVES = {
     "promoters": 20, "libras": 20, "japanese_vowels": 20, "hill_valley": 20,
     "hill_valley_raw": 20, "osuleaf": 20,
-    "splice_junction": 10, "kinases": 20, "scope40": 5, "characters": 10,
+    "splice_junction": 20, "kinases": 20, "scope40": 20, "characters": 20,
 }  # fmt: skip
 TITLES = [
     "set", "halves", "SS", "MSS", "two SS", "MSS − SS", "better", "alike", "worse", "MSS − two SS",

@@ -87,7 +87,7 @@ TASKS = {
         lambda: datasets.fetch_osuleaf(return_X_y=True), 20, shapes=(5, 15, 50),
     ),
     "splice_junction": Task(
-        "splice junctions", lambda: datasets.fetch_splice_junction(return_X_y=True), 10, "dna",
+        "splice junctions", lambda: datasets.fetch_splice_junction(return_X_y=True), 20, "dna",
         (1, 20, 60), learn="never",
         note="185 rows repeat an earlier sequence. The best pipeline does not try a margin here, "
         "which takes long where it has chosen sixty segments of four states: it did in the first "
@@ -103,14 +103,14 @@ TASKS = {
     ),
     "scope40": Task(
         "SCOPe classes, 2,000 domains, a stand-in",
-        lambda: datasets.fetch_scope40(n_samples=2000, random_state=0, return_X_y=True), 5,
+        lambda: datasets.fetch_scope40(n_samples=2000, random_state=0, return_X_y=True), 20,
         "protein", (1,), learn="never",
         note="The best pipeline does not try a margin here. It was given pairs of residues that "
         "are up to four apart after a first look, by trials on halves with other seeds.",
     ),
     "characters": Task(
         "character trajectories, the labelled half",
-        lambda: datasets.fetch_character_trajectories(return_X_y=True), 10,
+        lambda: datasets.fetch_character_trajectories(return_X_y=True), 20,
         quantizer={"use": "positions"}, segments=(1, 4, 8), learn="never",
         note="The best pipeline does not try a margin here. It was given segments after a first "
         "look at the first of these halves.",
