@@ -23,7 +23,7 @@ SCENES = {
     # title, scenes, training images of each class (None: 5 % of all), splits
     "ot8_5percent": ("8 scenes of Oliva and Torralba, 5 % for training", "ot8", None, 10),
     "ot8_100": ("8 scenes of Oliva and Torralba, 100 of each class", "ot8", 100, 10),
-    "scene15_100": ("15 scenes, 100 of each class", "all", 100, 5),
+    "scene15_100": ("15 scenes, 100 of each class", "all", 100, 10),
 }
 
 
