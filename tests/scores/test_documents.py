@@ -1,6 +1,7 @@
 """The score spaces over documents: the same classes, another law."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,6 +78,31 @@ def test_expectations_are_close_to_those_of_all_assignments(row, tilted):
     if not tilted:
         terms = found.statistics[0, 0] @ law.natural() + found.entropies.sum()
         np.testing.assert_allclose(terms, found.log_likelihoods[0])
+
+
+def by_rounds_alone(law, row, tilt):
+    """E[n_k] after many rounds over the words, one after the other, and nothing else."""
+    words = np.flatnonzero(row)
+    potential = law.phi[words] * np.exp(tilt[:K] + tilt[K:].reshape(K, -1).T[words])
+    q = potential * law.alpha / (potential @ law.alpha)[:, None]
+    for _ in range(20_000):
+        for i in range(len(words)):
+            expected = np.array(row)[words] @ q
+            q[i] = potential[i] * (law.alpha + expected - q[i])
+            q[i] /= q[i].sum()
+    return np.array(row)[words] @ q
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_newtons_steps_end_where_rounds_do(seed):
+    """Of topics that are alike rounds creep; with small alpha some get hardly a token."""
+    rng = np.random.default_rng(seed)
+    law = make_law(seed, 10.0 ** (-seed / 2), tol=1e-12, max_iter=60)
+    law = replace(law, phi=0.2 * law.phi + 0.8 * law.phi.mean(axis=1, keepdims=True))
+    row, tilt = rng.integers(1, 40, size=V), 0.3 * rng.standard_normal(K + K * V)
+    found = law.expect(documents(row), tilt[None, None])
+    exact = by_rounds_alone(law, row, tilt)
+    np.testing.assert_allclose(found.statistics[0, 0, :K], exact, atol=1e-7 * row.sum())
 
 
 def test_one_token_is_exact():

@@ -4,15 +4,18 @@ import math
 
 import numpy as np
 
-from regbayes.kernels._jit import kernel
+from regbayes.kernels._jit import fused_kernel, kernel
 from regbayes.kernels.threads import in_threads
+
+_CREEPING = 1e-2  # a round moves less than this share of the tokens
 
 
 def expect_counts(indptr, indices, counts, alpha, phi, tilt, cells, tol, max_iter, n_threads=1):
     """E[n_k] and bounds on log p of documents, by the fixed point of CVB0.
 
     q(z_i = k) ∝ (E[n_dk] without token i + alpha_k) phi[w_i, k] exp(tilt_k + tilt_kw)
-    (Asuncion, Welling, Smyth & Teh 2009).
+    (Asuncion, Welling, Smyth & Teh 2009). Rounds over the words go most of the way, and creep at
+    the end: there they take turns with steps of Newton's method.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ def expect_counts(indptr, indices, counts, alpha, phi, tilt, cells, tol, max_ite
     return by_topic, bounds, entropies
 
 
-@kernel
+@fused_kernel
 def _expect_counts(
     low, high, indptr, indices, counts, alpha, phi, tilt, tol, max_iter, by_topic, cells,
     bounds, entropies,
@@ -57,7 +60,7 @@ def _expect_counts(
         longest = max(longest, indptr[d + 1] - indptr[d])
     potential = np.empty((longest, n_topics))
     q = np.empty((longest, n_topics))
-    fresh = np.empty(n_topics)
+    fresh, room = np.empty(n_topics), np.empty((4, longest, n_topics))
     concentration = alpha.sum()
     for d in range(low, high):
         first, size = indptr[d], indptr[d + 1] - indptr[d]
@@ -84,23 +87,15 @@ def _expect_counts(
             for k in range(n_topics):
                 q[i, k] /= total
                 expected[k] += counts[first + i] * q[i, k]
+        own = counts[first : first + size]
+        creeping = _CREEPING * n_tokens
         for _ in range(max_iter):
-            moved = 0.0
-            for i in range(size):
-                total = 0.0
-                for k in range(n_topics):
-                    # Rounding may leave less than nothing of a topic.
-                    others = max(expected[k] - q[i, k], 0.0)
-                    fresh[k] = potential[i, k] * (alpha[k] + others)
-                    total += fresh[k]
-                inverse = 1.0 / total
-                for k in range(n_topics):
-                    step = fresh[k] * inverse - q[i, k]
-                    q[i, k] += step
-                    expected[k] += counts[first + i] * step
-                    moved += counts[first + i] * abs(step)
+            moved = _sweep(potential[:size], own, alpha, q[:size], expected, fresh)
             if moved <= tol * n_tokens:
                 break
+            if moved <= creeping:
+                _leap(potential[:size], own, alpha, q[:size], expected, room)
+                creeping = 0.1 * moved  # should the leap have been too far, rounds go on
         expected[:] = 0.0
         for i in range(size):
             for k in range(n_topics):
@@ -119,6 +114,82 @@ def _expect_counts(
                 entropies[d, k] -= rest * expected[k] / n_tokens
             bound += entropies[d, k]
         bounds[d] = bound
+
+
+@fused_kernel
+def _sweep(potential, counts, alpha, q, expected, fresh):
+    """A round over the words of a document; returns how many tokens it moved."""
+    n_topics, moved = alpha.shape[0], 0.0
+    for i in range(q.shape[0]):
+        total = 0.0
+        for k in range(n_topics):
+            # Rounding may leave less than nothing of a topic.
+            fresh[k] = potential[i, k] * (alpha[k] + max(expected[k] - q[i, k], 0.0))
+            total += fresh[k]
+        inverse = 1.0 / total
+        for k in range(n_topics):
+            step = fresh[k] * inverse - q[i, k]
+            q[i, k] += step
+            expected[k] += counts[i] * step
+            moved += counts[i] * abs(step)
+    return moved
+
+
+@fused_kernel
+def _leap(potential, counts, alpha, q, expected, room):
+    """A step of Newton's method for all q of a document.
+
+    Where a round would take q_i by r_i, and with a_i and M_i of :func:`pull_counts` at q_i + r_i,
+
+        dq_i = r_i + M_i a_i (dn - r_i),
+        (1 - sum_i c_i M_i a_i) dn = sum_i c_i (1 - M_i a_i) r_i.
+
+    No q loses more than nine tenths.
+    """
+    size, n_topics = q.shape
+    rest, e, e_a, scaled = room[0][:size], room[1][:size], room[2][:size], room[3][:size]
+    right, diagonal = np.zeros(n_topics), np.ones(n_topics)
+    for i in range(size):
+        total = 0.0
+        for k in range(n_topics):
+            others = alpha[k] + max(expected[k] - q[i, k], 0.0)
+            e_a[i, k] = 1.0 / others
+            rest[i, k] = potential[i, k] * others
+            total += rest[i, k]
+        inverse, total, along = 1.0 / total, 0.0, 0.0
+        for k in range(n_topics):
+            there = rest[i, k] * inverse
+            rest[i, k] = there - q[i, k]
+            e[i, k] = there / (1.0 + e_a[i, k] * there)
+            e_a[i, k] *= e[i, k]
+            total += e[i, k]
+            along += e_a[i, k] * rest[i, k]
+        for k in range(n_topics):
+            scaled[i, k] = counts[i] * e[i, k] / total
+            right[k] += counts[i] * (1.0 - e_a[i, k]) * rest[i, k] + scaled[i, k] * along
+            diagonal[k] -= counts[i] * e_a[i, k]
+    matrix = scaled.T @ e_a
+    for k in range(n_topics):
+        matrix[k, k] += diagonal[k]
+    shared = np.linalg.solve(matrix, right)
+    if not np.isfinite(shared).all():
+        return
+    expected[:] = 0.0
+    for i in range(size):
+        total, along = 0.0, 0.0
+        for k in range(n_topics):
+            total += e[i, k]
+            along += e_a[i, k] * (shared[k] - rest[i, k])
+        along /= total
+        total = 0.0
+        for k in range(n_topics):
+            step = rest[i, k] + e_a[i, k] * (shared[k] - rest[i, k]) - e[i, k] * along
+            q[i, k] = max(q[i, k] + step, 0.1 * q[i, k])
+            total += q[i, k]
+        inverse = 1.0 / total
+        for k in range(n_topics):
+            q[i, k] *= inverse
+            expected[k] += counts[i] * q[i, k]
 
 
 def pull_counts(indptr, counts, alpha, cells, directions, n_threads=1):
