@@ -18,6 +18,8 @@ from regbayes.scores import (
     MaxMarginScore,
     PosteriorDivergenceScore,
     SufficientStatisticsScore,
+    max_margin,
+    spaces,
 )
 from regbayes.topics import LatentDirichlet
 from regbayes.topics.law import DocumentLaw
@@ -188,6 +190,48 @@ def test_gradient_by_alpha_is_that_of_the_bound():
     for k, step in enumerate(1e-5 * np.eye(K)):
         slope = (log_p(law.alpha + step) - log_p(law.alpha - step)) / 2e-5
         np.testing.assert_allclose(found[:, k], slope, atol=1e-6)
+
+
+def test_what_fisher_scores_pull_is_the_derivative_of_the_gradient():
+    law, batch = make_law(), documents(*ROWS)
+    found, rng = law.expect(batch).statistics, np.random.default_rng(7)
+    v = rng.standard_normal(found.shape)
+    pulled = law.pull_gradient(found, v)
+    for _ in range(5):  # counts of topics are sums of those of topics with words
+        moved = rng.standard_normal((len(batch), 1, K, V))
+        moved = np.concatenate([moved.sum(axis=-1), moved.reshape(len(batch), 1, -1)], axis=-1)
+        ahead, behind = (law.gradient(found + h * moved) for h in (1e-5, -1e-5))
+        slope = np.sum(v * (ahead - behind), axis=(1, 2)) / 2e-5
+        np.testing.assert_allclose(np.sum(pulled * moved, axis=(1, 2)), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("space", spaces.LEARNABLE)
+@pytest.mark.parametrize("scaling", ["sqrt", "standard"])
+def test_the_slope_of_the_margin_loss_is_that_of_differences(space, scaling):
+    laws = [make_law(seed, tol=1e-14, max_iter=5000) for seed in (0, 1)]
+    batch, codes = documents(*ROWS, [0, 4, 1, 0], [2, 2, 0, 1]), np.array([0, 1, 0, 1, 0, 1])
+    problem = max_margin.Problem(batch, codes, 2, 1, scaling, 4.0, 1.3, 1, True, space)
+    rng = np.random.default_rng(8)
+    here = max_margin.untilted(laws)
+    here = here._replace(tilts=0.3 * rng.standard_normal(here.tilts.shape))
+    view = max_margin.look(problem, here)
+    weights = rng.standard_normal(view.features.shape)
+
+    class Linear:
+        def judge(self, problem, features):
+            return float(np.sum(weights * features)), -weights
+
+    _, slope = max_margin.loss_and_slope(problem, here, Linear())
+
+    def moved(by):
+        raw = max_margin.raw_scores(problem, here._replace(tilts=here.tilts + by))
+        features = view.scaler(raw.reshape(len(raw), -1), batch.sizes)
+        return float(np.sum(weights * max_margin.with_constant(features)))
+
+    for _ in range(4):
+        direction = rng.standard_normal(slope.shape)
+        expected = (moved(1e-5 * direction) - moved(-1e-5 * direction)) / 2e-5
+        np.testing.assert_allclose(np.sum(slope * direction), expected, rtol=1e-5)
 
 
 def test_maximize_is_the_most_likely_law_of_counts():

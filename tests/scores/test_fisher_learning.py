@@ -77,7 +77,7 @@ def order_or_noise(n, seed):
 def test_scores_and_covariances_are_those_of_all_paths(kind, segments):
     model = make_problem(kind, segments=segments)
     tilts = random_tilts(model)
-    raw = tilts_of.raw_scores(model.laws, tilts, model.batch, segments)
+    raw = tilts_of.expected_statistics(model.laws, tilts, model.batch, segments)
     directions = np.random.default_rng(1).standard_normal(raw[:, 0].shape)
     directions[2] = 0.0
     found = tilts_of.covariances(model.laws[0], model.batch, tilts[0], directions, raw[:, 0], 1)
@@ -207,7 +207,7 @@ def test_validation_is_of_neighbours_in_training():
     training = np.array([True, True, True, True, True, False, False])
     model = make_problem(training=training)
     tilts = random_tilts(model)
-    raw = tilts_of.raw_scores(model.laws, tilts, model.batch).reshape(len(LENGTHS), -1)
+    raw = tilts_of.expected_statistics(model.laws, tilts, model.batch).reshape(len(LENGTHS), -1)
     features = model.scaler(raw, np.array(LENGTHS))
     wrong = []
     for s in (5, 6):

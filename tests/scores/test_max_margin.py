@@ -11,7 +11,13 @@ from sklearn.svm import LinearSVC
 
 from regbayes.hmm import CategoricalHMM, finite
 from regbayes.margin import med
-from regbayes.scores import MaxMarginScore, SufficientStatisticsScore, max_margin
+from regbayes.scores import (
+    FisherScore,
+    MaxMarginScore,
+    SufficientStatisticsScore,
+    max_margin,
+    spaces,
+)
 from regbayes.scores import tilts as tilts_of
 from tests.chains.test_chains import Recorder
 from tests.enumeration.test_chain_statistics import (
@@ -75,7 +81,7 @@ class Fixed:
 def test_slopes_of_tilts_are_covariances_of_all_paths(kind, segments):
     problem, laws = make_problem(kind, segments=segments)
     space = random_space(laws)
-    raw = tilts_of.raw_scores(*space, problem.batch, segments)
+    raw = tilts_of.expected_statistics(*space, problem.batch, segments)
     directions = np.random.default_rng(1).standard_normal(raw.shape)
     directions[2] = directions[4, 0] = 0.0  # they have nothing to say
     found = tilts_of.slope_of_tilts(*space, problem.batch, directions, raw, 1)
@@ -105,16 +111,19 @@ def test_features_have_unit_size_and_a_constant():
 
 def with_tilts(problem, laws, tilts, scaler):
     """The features under other tilts, in the same units."""
-    raw = tilts_of.raw_scores(laws, tilts, problem.batch, problem.segments).reshape(8, -1)
-    return max_margin.with_constant(scaler(raw, problem.batch.sizes))
+    raw = tilts_of.expected_statistics(laws, tilts, problem.batch, problem.segments)
+    if problem.space == "fisher":
+        raw = np.stack([law.gradient(raw[:, i]) for i, law in enumerate(laws)], axis=1)
+    return max_margin.with_constant(scaler(raw.reshape(8, -1), problem.batch.sizes))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize(("n_laws", "segments", "codes"), [(1, 2, CODES), (2, 1, THREE)])
-def test_slope_is_that_of_differences(kind, scaling, n_laws, segments, codes):
+@pytest.mark.parametrize("space", spaces.LEARNABLE)
+def test_slope_is_that_of_differences(kind, scaling, n_laws, segments, codes, space):
     """With the classifiers, and centres and units of the features, as they are."""
-    problem, laws = make_problem(kind, n_laws, codes, segments, scaling)
+    problem, laws = make_problem(kind, n_laws, codes, segments, scaling, space=space)
     space = random_space(laws)
     view = max_margin.look(problem, space)
     rng = np.random.default_rng(0)
@@ -135,6 +144,16 @@ def test_slope_is_that_of_differences(kind, scaling, n_laws, segments, codes):
         expected = (4 * first - second) / 3
         found = np.sum(slope * direction)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_fisher_scores_pull_is_the_transpose_of_the_gradient(kind):
+    law = make_problem(kind, n_laws=1)[1][0]
+    rng = np.random.default_rng(0)
+    found, v = rng.standard_normal((2, 3, 2, len(law.natural())))
+    gradients = law.gradient(found)
+    pulled = law.pull_gradient(found, np.where(gradients == 0, 0.0, v))  # nothing to pull there
+    np.testing.assert_allclose(np.sum(pulled * found), np.sum(v * gradients), rtol=1e-10)
 
 
 # ----------------------------------------------------------------------------------------- folds
@@ -296,6 +315,26 @@ def test_where_nothing_is_misjudged_nothing_is_learnt():
     np.testing.assert_array_equal(found, plain)
 
 
+@pytest.mark.parametrize(
+    ("space", "plain"), [("statistics", SufficientStatisticsScore), ("fisher", FisherScore)]
+)
+def test_plain_scores_are_those_of_the_space_and_learnt_ones_stand_behind_them(space, plain):
+    X, y = order_or_noise(24, 0)
+    learnt = MaxMarginScore(hmm(), n_iter=2, n_splits=0, space=space, random_state=0)
+    found = learnt.fit_transform(X, y)
+    assert learnt.tilts_.any()
+    as_they_were = plain(hmm()).fit(X, y)
+    names, before = learnt.get_feature_names_out(), as_they_were.get_feature_names_out()
+    n = len(before)
+    assert names[:n].tolist() == before.tolist()
+    assert all(" learnt|" in name for name in names[n:])
+    ratio = np.linalg.norm(found[:, :n]) / np.linalg.norm(as_they_were.transform(X))  # one unit
+    np.testing.assert_allclose(found[:, :n], ratio * as_they_were.transform(X), atol=1e-12)
+    np.testing.assert_allclose(learnt.transform(X), found)
+    none = MaxMarginScore(hmm(), n_iter=0, space=space, random_state=0).fit_transform(X, y)
+    np.testing.assert_array_equal(none, as_they_were.transform(X))
+
+
 def test_without_parts_all_rounds_are_kept():
     problem, laws = make_problem()
     task = max_margin.Task.of(problem, problem.codes, 0, 0, problem.codes)
@@ -438,7 +477,7 @@ def margins_of_em(module, seed, n_rounds=6):
 def test_em_makes_margins_larger_and_the_printed_sign_smaller(seed, tmp_path):
     """001, Eq. 15 has the signs of the dual objective: its tilt is the wrong way round."""
     name = "regbayes.scores.max_margin"
-    change = "strength * directions(problem, view, pull)"
+    change = "strength * directions(problem, space.laws, view, pull)"
     printed = mutant((name,), name, change, f"-{change}", tmp_path)
     margins, losses = margins_of_em(max_margin, seed)
     wrong_margins, wrong_losses = margins_of_em(printed, seed)
@@ -459,7 +498,7 @@ def test_a_tilt_of_the_right_sign_moves_margins_up(kind):
     rng = np.random.default_rng(0)
     pull = rng.standard_normal(view.features.shape)  # lambda_t y_t w
     for sign in (1, -1):
-        tilt = sign * max_margin.directions(problem, view, pull)
+        tilt = sign * max_margin.directions(problem, laws, view, pull)
         tilted = laws[0].expect(problem.batch, tilt[:, 0]).statistics[:, None]
         change = (
             max_margin.with_constant(view.scaler(tilted.reshape(8, -1), problem.batch.sizes))
@@ -579,7 +618,7 @@ def test_slope_beside_plain_scores_is_that_of_differences(scaling):
     assert slope.shape == tilts.shape
 
     def moved(by):
-        raw = max_margin.statistics(problem, space._replace(tilts=tilts + by))
+        raw = max_margin.raw_scores(problem, space._replace(tilts=tilts + by))
         features = view.scaler(raw.reshape(len(raw), -1), problem.batch.sizes)
         return float(np.sum(weights * max_margin.with_constant(features)))
 

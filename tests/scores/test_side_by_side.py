@@ -103,6 +103,13 @@ def test_covariances_are_those_of_independent_laws():
     assert (found[:, law.names.index("0.0>1")] > 0).all()
 
 
+def test_what_fisher_scores_pull_is_the_transpose_of_the_gradient():
+    law = learnt()[2]
+    found, v = np.random.default_rng(0).standard_normal((2, 3, 1, len(law.natural())))
+    pulled = law.pull_gradient(found, v)
+    np.testing.assert_allclose(np.sum(pulled * found), np.sum(v * law.gradient(found)))
+
+
 @pytest.mark.parametrize("score_map", [FisherScore, TOPScore, SufficientStatisticsScore])
 def test_every_space_can_be_built_on_it(score_map):
     X, y = waves(12, 0)

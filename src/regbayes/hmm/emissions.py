@@ -7,6 +7,7 @@ else about it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +91,9 @@ class ExponentialEmission(Emission, Protocol):
 
     def gradient(self, statistics: NDArray, parameters: Parameters) -> NDArray:
         """d log p / d parameters from sums of f(x), (..., K, n_statistics), of the same shape."""
+
+    def pull_gradient(self, directions: NDArray, parameters: Parameters) -> NDArray:
+        """The transpose of `gradient`, which is linear: d (v . gradient(sums)) / d sums."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +215,9 @@ class GaussianEmission:
         pairs = by_covariance[..., rows, columns] * np.where(rows == columns, 1, 2)
         return np.concatenate([np.zeros_like(n)[..., None], by_mean, pairs], axis=-1)
 
+    def pull_gradient(self, directions, parameters):
+        return _transposed(self.gradient, directions, parameters)
+
     def _unpack(self, statistics):
         """Numbers, sums and matrices of squares."""
         n_features, (rows, columns) = len(self.prior.mean), self._pairs
@@ -308,6 +315,9 @@ class DiagonalEmission:
         by_mean = (sums - n * means) * precision
         return np.concatenate([np.zeros_like(n), by_mean, by_variance], axis=-1)
 
+    def pull_gradient(self, directions, parameters):
+        return _transposed(self.gradient, directions, parameters)
+
     def _unpack(self, statistics):
         n_features = len(self.prior.mean)
         squares = statistics[..., 1 + n_features :]
@@ -322,6 +332,13 @@ def gaussian_emission(
     if isinstance(prior, NormalInverseWishart):
         return GaussianEmission(prior)
     return DiagonalEmission(prior)
+
+
+def _transposed(gradient: Callable, directions: NDArray, parameters: Parameters) -> NDArray:
+    """The transpose of a linear function of each state's sums, by what it makes of units."""
+    n_states, n = directions.shape[-2:]
+    units = np.broadcast_to(np.eye(n)[:, None], (n, n_states, n))
+    return np.einsum("...ki,jki->...kj", directions, gradient(units, parameters))
 
 
 def _averages(X: NDArray, z: NDArray, n_states: int, n_features: int) -> tuple[NDArray, NDArray]:
@@ -418,6 +435,9 @@ class CategoricalEmission:
 
     def gradient(self, statistics, parameters):
         return share_gradient(statistics, np.exp(parameters[0]))
+
+    def pull_gradient(self, directions, parameters):
+        return share_gradient(directions, np.exp(parameters[0]))  # it is symmetric
 
 
 @dataclass(frozen=True)

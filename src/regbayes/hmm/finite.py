@@ -197,6 +197,17 @@ class ChainLaw:
         lead = statistics.shape[:-1]
         return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
 
+    def pull_gradient(self, statistics: NDArray, directions: NDArray) -> NDArray:
+        """d (v . gradient(T)) / d T, the same for all T: the gradient is linear in them."""
+        first, moves, emitted = self._parts(directions)
+        parts = [  # of shares it is symmetric
+            share_gradient(first, self.start),
+            share_gradient(moves, self.transitions),
+            self.emission.pull_gradient(emitted, self.parameters),
+        ]
+        lead = directions.shape[:-1]
+        return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
+
     def maximize(self, totals: NDArray) -> ChainLaw:
         """The M-step: parameters of highest posterior density given sums of statistics."""
         first, moves, emitted = self._parts(totals)

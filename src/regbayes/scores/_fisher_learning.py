@@ -15,7 +15,7 @@ from regbayes.scores import fisher_learning, spaces
 from regbayes.scores._maps import _COUNT, _ScoreMap
 from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler
-from regbayes.scores.tilts import raw_scores
+from regbayes.scores.tilts import expected_statistics
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -192,5 +192,5 @@ class FisherKernelLearning(CallbackSupportMixin, _ScoreMap):
         return self._scaler  # that of the laws before learning: distances keep their unit
 
     def _raw(self, batch: Any) -> NDArray:
-        raw = raw_scores(self.laws_, self.tilts_, batch, self.segments, self._n_threads)
+        raw = expected_statistics(self.laws_, self.tilts_, batch, self.segments, self._n_threads)
         return raw.reshape(len(batch), -1)

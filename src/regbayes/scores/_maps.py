@@ -169,7 +169,7 @@ class _ScoreMap(SequenceMixin, TransformerMixin, BaseEstimator):
         return np.concatenate([scores.reshape(len(batch), -1) for scores in each], axis=1)
 
     def _raw_names(self) -> list[str]:
-        names = spaces.NAMES[type(self)._space](self.laws_[0])
+        names = spaces.NAMES[self._space](self.laws_[0])
         return named(self._owners, self.segments, names)
 
     @property

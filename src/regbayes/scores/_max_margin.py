@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -25,7 +26,8 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     """Sufficient statistics score space learnt with a margin (MSS).
 
-    The features are those of :class:`SufficientStatisticsScore`; the generative models behind them
+    The features are those of :class:`SufficientStatisticsScore`, or of :class:`FisherScore`, whose
+    scores are made of the same statistics; the generative models behind them
     are learnt together with a max-margin classifier, so that the hidden states count what tells
     the classes apart [1]_: posterior ∝ likelihood × margin. By gradient, what the models count as
     they were stays beside it.
@@ -68,6 +70,9 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     max_tilt : float, default=3.0
         The largest tilt of a statistic in an E-step.
     scaling : {"none", "length", "sqrt", "variance", "standard"}, default="sqrt"
+    space : {"statistics", "fisher"}, default="statistics"
+        What the laws' statistics are turned into: nothing, or Fisher scores, of the law as it was,
+        which count what is beyond the law's expectation. Documents are told apart better by these.
     random_state : int, RandomState, Generator or None
         Of the splits.
     n_jobs : int, default=None
@@ -126,6 +131,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         "solver": [StrOptions({"gradient", "em"})],
         "multi_class": [StrOptions({"joint", "ovr"})],
         "keep_plain": ["boolean"],
+        "space": [StrOptions(set(spaces.LEARNABLE))],
         "n_iter": [Interval(Integral, 0, None, closed="left"), None],
         "rate": [_POSITIVE],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
@@ -138,7 +144,6 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         "callbacks": [list, tuple, None],
         "checkpoint": chains.CHECKPOINT,
     }
-    _space = staticmethod(spaces.sufficient_statistics)
 
     def __init__(
         self,
@@ -159,6 +164,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         strength=1.0,
         max_tilt=3.0,
         scaling="sqrt",
+        space="statistics",
         random_state=None,
         n_jobs=None,
         verbose=False,
@@ -178,6 +184,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         self.n_splits = n_splits
         self.strength = strength
         self.max_tilt = max_tilt
+        self.space = space
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
@@ -267,6 +274,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             self.margin,
             self._n_threads,
             self._both,
+            self.space,
         )
         owners = codes if self.per_class else np.full_like(codes, -1)
         n_splits = self.n_splits if self.solver == "gradient" else 0
@@ -291,6 +299,10 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         return 80 if self.solver == "gradient" else 3
 
     @property
+    def _space(self) -> Callable:  # type: ignore[override]
+        return spaces.LEARNABLE[self.space].describe
+
+    @property
     def _both(self) -> bool:
         return self.keep_plain and self.solver == "gradient"
 
@@ -304,4 +316,4 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     def _raw_names(self) -> list[str]:
         learnt = " learnt" if self._both else ""
         owners = [self._owners[i] + ("" if tilt is None else learnt) for i, tilt in self._views]
-        return named(owners, self.segments, spaces.NAMES[type(self)._space](self.laws_[0]))
+        return named(owners, self.segments, spaces.NAMES[self._space](self.laws_[0]))

@@ -161,6 +161,10 @@ class _Product:
         parts = self._split(statistics)
         return self._join([law.gradient(part) for law, part in zip(self.laws, parts)])
 
+    def pull_gradient(self, statistics: NDArray, directions: NDArray) -> NDArray:
+        parts = zip(self.laws, self._split(statistics), self._split(directions))
+        return self._join([law.pull_gradient(part, v) for law, part, v in parts])
+
     def maximize(self, totals: NDArray) -> _Product:
         parts = self._split(totals)
         return _Product([law.maximize(part) for law, part in zip(self.laws, parts)])

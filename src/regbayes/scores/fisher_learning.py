@@ -31,7 +31,7 @@ from scipy.special import softmax
 from regbayes import chains
 from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler, Scaling, fit_scaler
-from regbayes.scores.tilts import raw_scores, slope_of_tilts
+from regbayes.scores.tilts import expected_statistics, slope_of_tilts
 
 # Of the mean variance of the scores.
 _RIDGE = 0.01
@@ -80,7 +80,7 @@ def make_model(
 ) -> Model:
     """Units and neighbours as the laws have them before any tilt."""
     blank = np.zeros((len(laws), len(laws[0].names)))
-    raw = raw_scores(laws, blank, batch, segments, n_threads).reshape(len(batch), -1)
+    raw = expected_statistics(laws, blank, batch, segments, n_threads).reshape(len(batch), -1)
     scaler = ridged_scaler(raw, batch.sizes, scaling)
     beta = find_beta(scaler(raw, batch.sizes), perplexity)
     training = leave_out(codes, left_out, rng)
@@ -98,7 +98,7 @@ class Solution(NamedTuple):
 def objective(model: Model, tilts: NDArray) -> tuple[float, NDArray]:
     """The objective on the training samples, and its gradient."""
     batch, codes = model.batch.take(model.training), model.codes[model.training]
-    raw = raw_scores(model.laws, tilts, batch, model.segments, model.n_threads)
+    raw = expected_statistics(model.laws, tilts, batch, model.segments, model.n_threads)
     flat = raw.reshape(len(batch), -1)
     errors, slopes = neighbour_errors(model.scaler(flat, batch.sizes), codes, model.beta)
     directions = np.zeros_like(flat)
@@ -158,7 +158,7 @@ def find_beta(features: NDArray, perplexity: float) -> float:
 
 def validate(model: Model, tilts: NDArray) -> float:
     """Share of wrong choices, of samples left out among those of training."""
-    raw = raw_scores(model.laws, tilts, model.batch, model.segments, model.n_threads)
+    raw = expected_statistics(model.laws, tilts, model.batch, model.segments, model.n_threads)
     features = model.scaler(raw.reshape(len(raw), -1), model.batch.sizes)
     out, within = features[~model.training], features[model.training]
     shares = softmax(-model.beta * cdist(out, within, "sqeuclidean"), axis=1)

@@ -26,13 +26,14 @@ from sklearn.model_selection import StratifiedKFold
 from regbayes.margin import med
 from regbayes.scores.protocol import Law
 from regbayes.scores.scaling import Scaler, Scaling, fit_scaled, fit_scaler
-from regbayes.scores.tilts import raw_scores, slope_of_tilts
+from regbayes.scores.spaces import LEARNABLE
+from regbayes.scores.tilts import expected_statistics, slope_of_tilts
 
 # Referees need not be exact: they change from round to round, and start from where they were.
 _REFEREES = 1e-2
 # Of the classifiers that unseen samples are tried with.
 WEIGHTS = (1.5, 3.0, 10.0, 30.0, 100.0)
-_MOST_KEPT = 1_000_000  # plain statistics, of all samples: more are counted anew in each round
+_MOST_KEPT = 30_000_000  # plain scores, of all samples: more are found anew in each round
 _BETTER, _CLEARLY_BETTER = 0.25, 0.5  # in standard errors of a count
 
 
@@ -49,6 +50,7 @@ class Problem:
     margin: float
     n_threads: int
     keep_plain: bool = False  # features of the laws as they are, beside those under a tilt
+    space: str = "statistics"  # what raw scores are made of these, see `spaces.LEARNABLE`
 
     def take(self, some: NDArray) -> Problem:
         """The same with some of the samples."""
@@ -65,7 +67,8 @@ class Space(NamedTuple):
 class View(NamedTuple):
     """Untilted features of the problem's samples, and how they come from statistics."""
 
-    raw: NDArray  # (n_samples, n_laws or twice as many, segments, n_statistics), tilted ones last
+    counted: NDArray  # statistics under the tilts, (n_samples, n_laws, segments, n_statistics)
+    raw: NDArray  # scores, of the laws as they are too, if these are kept: tilted ones last
     scaler: Scaler
     features: NDArray
 
@@ -75,27 +78,39 @@ def untilted(laws: list[Law]) -> Space:
     return Space(laws, np.zeros((len(laws), len(laws[0].natural()))))
 
 
-def statistics(problem: Problem, space: Space, plain: NDArray | None = None) -> NDArray:
-    """What the features are made of: statistics under the tilted laws; before them, plain ones.
+def count(problem: Problem, space: Space) -> NDArray:
+    """Statistics under the tilted laws, (n_samples, n_laws, segments, n_statistics)."""
+    return expected_statistics(*space, problem.batch, problem.segments, problem.n_threads)
+
+
+def describe(problem: Problem, space: Space, counted: NDArray | None = None) -> NDArray:
+    """The raw scores of statistics, which may be known."""
+    counted = count(problem, space) if counted is None else counted
+    scores = LEARNABLE[problem.space].scores
+    return np.stack([scores(law, counted[:, i]) for i, law in enumerate(space.laws)], axis=1)
+
+
+def raw_scores(
+    problem: Problem, space: Space, counted: NDArray | None = None, plain: NDArray | None = None
+) -> NDArray:
+    """What the features are made of: scores of the tilted laws; before them, plain ones.
 
     These are the same from round to round, and may be known.
     """
-    tilts = [space.tilts]
-    if problem.keep_plain and plain is None:
-        tilts = [np.zeros_like(space.tilts), space.tilts]
-    each = [
-        raw_scores(space.laws, tilt, problem.batch, problem.segments, problem.n_threads)
-        for tilt in tilts
-    ]
-    return np.concatenate(each if plain is None else [plain, *each], axis=1)
+    learnt = describe(problem, space, counted)
+    if not problem.keep_plain:
+        return learnt
+    return np.concatenate(
+        [describe(problem, untilted(space.laws)) if plain is None else plain, learnt], axis=1
+    )
 
 
 def look(problem: Problem, space: Space, plain: NDArray | None = None) -> View:
     """The features, scaled and centred anew."""
-    batch = problem.batch
-    raw = statistics(problem, space, plain)
+    batch, counted = problem.batch, count(problem, space)
+    raw = raw_scores(problem, space, counted, plain)
     scaler, features = fit_scaled(raw.reshape(len(batch), -1), batch.sizes, problem.scaling)
-    return View(raw, scaler, with_constant(features))
+    return View(counted, raw, scaler, with_constant(features))
 
 
 def with_constant(features: NDArray) -> NDArray:
@@ -104,13 +119,16 @@ def with_constant(features: NDArray) -> NDArray:
     return np.column_stack([scaled, np.ones(len(features))])
 
 
-def directions(problem: Problem, view: View, pull: NDArray) -> NDArray:
+def directions(problem: Problem, laws: list[Law], view: View, pull: NDArray) -> NDArray:
     """From the features to the statistics of each sample, the way back of a derivative."""
     pull = pull[:, :-1] / np.sqrt(max(pull.shape[1] - 1, 1))
     flat = view.raw.reshape(len(pull), -1)
     back = np.zeros_like(flat)
     back[:, view.scaler.kept] = pull * view.scaler.slopes(flat, problem.batch.sizes)
-    return back.reshape(view.raw.shape)
+    learnt = back.reshape(view.raw.shape)[:, -len(laws) :]  # plain scores do not move
+    pull_back = LEARNABLE[problem.space].pull
+    each = [pull_back(law, view.counted[:, i], learnt[:, i]) for i, law in enumerate(laws)]
+    return np.stack(each, axis=1)
 
 
 def em_step(problem: Problem, owners: NDArray, strength: float, most: float, space: Space) -> Space:
@@ -123,7 +141,7 @@ def em_step(problem: Problem, owners: NDArray, strength: float, most: float, spa
         view.features, problem.codes, problem.n_classes, problem.C, problem.margin
     )
     pull = med.pull(found.multipliers, problem.codes) @ found.weights  # lambda_t y_t w, Eq. 22
-    tilts = np.clip(strength * directions(problem, view, pull), -most, most)  # Eq. 15
+    tilts = np.clip(strength * directions(problem, space.laws, view, pull), -most, most)  # Eq. 15
     laws = []
     for i, law in enumerate(space.laws):
         own = np.flatnonzero((owners == i) | (owners == -1))
@@ -190,10 +208,8 @@ def loss_and_slope(
     """The margin loss on left-out samples, and its derivative by the tilts at fixed classifiers."""
     view = look(problem, space, plain)
     loss, pull = referee.judge(problem, view.features)
-    n_laws = len(space.laws)
-    back, raw = -directions(problem, view, pull)[:, -n_laws:], view.raw[:, -n_laws:]
-    slope = slope_of_tilts(space.laws, space.tilts, problem.batch, back, raw, problem.n_threads)
-    return loss, slope
+    back = -directions(problem, space.laws, view, pull)
+    return loss, slope_of_tilts(*space, problem.batch, back, view.counted, problem.n_threads)
 
 
 @dataclass(frozen=True)
@@ -205,7 +221,7 @@ class Descent:
     mean: NDArray  # of the tilts, running: what is kept in the end
     first: NDArray  # moments of the slope, as Adam has them
     second: NDArray
-    plain: NDArray | None = None  # statistics of the laws as they are; none if they are many
+    plain: NDArray | None = None  # raw scores of the laws as they are; none if they are many
     losses: tuple[float, ...] = ()  # of samples left out of the referees' fits
 
     @classmethod
@@ -216,7 +232,7 @@ class Descent:
         referees = [Referee.of(problem, n_folds, int(seed)) for seed in seeds if can]
         plain, n_cells = None, len(problem.batch) * problem.segments * zeros.size
         if problem.keep_plain and n_cells <= _MOST_KEPT:
-            plain = statistics(replace(problem, keep_plain=False), space._replace(tilts=zeros))
+            plain = describe(problem, untilted(space.laws))
         return cls(space, referees, zeros, zeros, zeros, plain)
 
     @property
@@ -245,7 +261,7 @@ def unseen_errors(problem: Problem, space: Space, rest: NDArray, fold: NDArray) 
     One number for each of the `WEIGHTS`. They are errors, not a loss: a margin loss rises with the
     length of the weights while errors fall.
     """
-    raw, sizes = statistics(problem, space), problem.batch.sizes
+    raw, sizes = raw_scores(problem, space), problem.batch.sizes
     raw = raw.reshape(len(raw), -1)
     scaler = fit_scaler(raw[rest], sizes[rest], problem.scaling)
     features, codes = with_constant(scaler(raw, sizes)), problem.codes

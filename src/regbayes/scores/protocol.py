@@ -67,6 +67,9 @@ class Law(Protocol):
     def gradient(self, statistics: NDArray) -> NDArray:
         """d log p / d theta from posterior statistics."""
 
+    def pull_gradient(self, statistics: NDArray, directions: NDArray) -> NDArray:
+        """d (v . gradient(T)) / d T for directions v, entry by entry, at these statistics T."""
+
     def maximize(self, totals: NDArray) -> Law:
         """The M-step."""
 

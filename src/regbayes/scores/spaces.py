@@ -7,6 +7,7 @@ Every function takes a law, its expectations of some samples, and gives scores o
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,24 @@ def _with_entropies(law: Law) -> list[str]:
 def _entropies(law: Law) -> list[str]:
     return [f"entropy({name})" for name in law.names[: law.n_hidden]]
 
+
+class Learnable(NamedTuple):
+    """A space of functions of the statistics alone, which a tilt can be learnt through."""
+
+    describe: Callable[[Law, Expected], NDArray]  # as it is shown
+    scores: Callable[[Law, NDArray], NDArray]  # of statistics, as it is learnt
+    pull: Callable[[Law, NDArray, NDArray], NDArray]  # d (v . scores) / d statistics
+
+
+LEARNABLE = {
+    # Entropies are no function of the statistics: they are shown, and nothing is learnt from them.
+    "statistics": Learnable(sufficient_statistics, lambda law, found: found, lambda law, _, v: v),
+    "fisher": Learnable(
+        fisher,
+        lambda law, found: law.gradient(found),
+        lambda law, found, v: law.pull_gradient(found, v),
+    ),
+}
 
 NAMES: dict[Callable, Callable[[Law], list[str]]] = {
     sufficient_statistics: _with_entropies,

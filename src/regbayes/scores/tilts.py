@@ -15,7 +15,7 @@ from regbayes.scores.protocol import Differentiable, Law
 _STEP = 1e-4
 
 
-def raw_scores(
+def expected_statistics(
     laws: list[Law], tilts: NDArray, batch: Any, segments: int = 1, n_threads: int = 1
 ) -> NDArray:
     """E[T | x] under tilted laws, of shape (n_samples, n_laws, segments, n_statistics)."""

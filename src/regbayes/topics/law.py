@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma
+from scipy.special import digamma, polygamma
 
 from regbayes.data import Documents
 from regbayes.kernels.documents import expect_counts, pull_counts
@@ -131,6 +131,16 @@ class DocumentLaw:
         by_alpha += digamma(total) - digamma(total + size)
         by_phi = share_gradient(words, np.ascontiguousarray(self.phi.T))
         return np.concatenate([by_alpha, by_phi.reshape(*lead, -1)], axis=-1)
+
+    def pull_gradient(self, statistics: NDArray, directions: NDArray) -> NDArray:
+        """d (v . gradient(T)) / d T for directions v, at these statistics."""
+        K, lead = self.n_topics, directions.shape[:-1]
+        counts, words = statistics[..., :K], directions[..., K:].reshape(*lead, K, -1)
+        v, size = directions[..., :K], counts.sum(axis=-1, keepdims=True)
+        by_count = v * polygamma(1, self.alpha + counts)
+        by_count -= v.sum(axis=-1, keepdims=True) * polygamma(1, self.alpha.sum() + size)
+        by_word = share_gradient(words, np.ascontiguousarray(self.phi.T))  # it is symmetric
+        return np.concatenate([by_count, by_word.reshape(*lead, -1)], axis=-1)
 
     def maximize(self, totals: NDArray) -> DocumentLaw:
         """Topics from counts of words. Shares of alpha from counts of topics: its sum stays.
