@@ -112,7 +112,7 @@ def test_features_have_unit_size_and_a_constant():
 def with_tilts(problem, laws, tilts, scaler):
     """The features under other tilts, in the same units."""
     raw = tilts_of.expected_statistics(laws, tilts, problem.batch, problem.segments)
-    if problem.space == "fisher":
+    if problem.description == "fisher":
         raw = np.stack([law.gradient(raw[:, i]) for i, law in enumerate(laws)], axis=1)
     return max_margin.with_constant(scaler(raw.reshape(8, -1), problem.batch.sizes))
 
@@ -123,7 +123,7 @@ def with_tilts(problem, laws, tilts, scaler):
 @pytest.mark.parametrize("space", spaces.LEARNABLE)
 def test_slope_is_that_of_differences(kind, scaling, n_laws, segments, codes, space):
     """With the classifiers, and centres and units of the features, as they are."""
-    problem, laws = make_problem(kind, n_laws, codes, segments, scaling, space=space)
+    problem, laws = make_problem(kind, n_laws, codes, segments, scaling, description=space)
     space = random_space(laws)
     view = max_margin.look(problem, space)
     rng = np.random.default_rng(0)

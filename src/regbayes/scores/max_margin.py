@@ -50,7 +50,7 @@ class Problem:
     margin: float
     n_threads: int
     keep_plain: bool = False  # features of the laws as they are, beside those under a tilt
-    space: str = "statistics"  # what raw scores are made of these, see `spaces.LEARNABLE`
+    description: str = "statistics"  # of these by raw scores, see `spaces.LEARNABLE`
 
     def take(self, some: NDArray) -> Problem:
         """The same with some of the samples."""
@@ -86,7 +86,7 @@ def count(problem: Problem, space: Space) -> NDArray:
 def describe(problem: Problem, space: Space, counted: NDArray | None = None) -> NDArray:
     """The raw scores of statistics, which may be known."""
     counted = count(problem, space) if counted is None else counted
-    scores = LEARNABLE[problem.space].scores
+    scores = LEARNABLE[problem.description].scores
     return np.stack([scores(law, counted[:, i]) for i, law in enumerate(space.laws)], axis=1)
 
 
@@ -126,7 +126,7 @@ def directions(problem: Problem, laws: list[Law], view: View, pull: NDArray) -> 
     back = np.zeros_like(flat)
     back[:, view.scaler.kept] = pull * view.scaler.slopes(flat, problem.batch.sizes)
     learnt = back.reshape(view.raw.shape)[:, -len(laws) :]  # plain scores do not move
-    pull_back = LEARNABLE[problem.space].pull
+    pull_back = LEARNABLE[problem.description].pull
     each = [pull_back(law, view.counted[:, i], learnt[:, i]) for i, law in enumerate(laws)]
     return np.stack(each, axis=1)
 
