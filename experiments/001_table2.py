@@ -233,7 +233,6 @@ USUAL = (  # users' picks
     "one-hot RBF SVM", "k-mer SVM", "k-mer RBF SVM", "MiniRocket", "RBF SVM on frames",
 )  # fmt: skip
 NOTES = (
-    "Fewer than 20 halves where one takes minutes. "
     f"Random halves, by class. Score rows, LM-HMM and FKL share one discrete HMM of {K} states "
     f"({SYMBOLS} symbols where sequences are continuous; MSS and SS differ in nothing but the "
     "learning), one for each class unless the row says otherwise; the weight of the classifier on "
