@@ -42,7 +42,7 @@ check-slow: .venv/.installed    ## statistical suites: enumeration, Geweke, Kolm
 	$(BIN)/python -m pytest -m slow --durations=10
 
 reproduce: .venv/.installed-peers   ## make reproduce WHAT=000_table1 [QUICK=1]
-	# glibc keeps freed arrays: fresh pages for them took a third of the time of scores of documents.
+	# glibc keeps freed arrays: asking the system for fresh ones costs scores of documents much time.
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1000000000000 $(BIN)/python -m experiments $(WHAT) $(if $(QUICK),--quick)
 
 bench: .venv/.installed-peers   ## ratios against named peers

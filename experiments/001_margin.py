@@ -85,8 +85,7 @@ def run(options: Options) -> None:
         (__doc__ or "").partition("\n\n")[2].strip(),
         markdown.table(TITLES, [columns for columns, _ in found]),
         "Accuracy in %; differences on the same halves, in points: mean ± standard error. Better, "
-        "alike, worse: halves. Where and why there is "
-        "little to learn: `001_rounds`.",
+        "alike, worse: halves. Where and why there is little to learn: `001_rounds`.",
         environment.as_markdown(environment.describe(options.command)),
     ]
     options.results.mkdir(exist_ok=True, parents=True)

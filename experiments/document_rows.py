@@ -25,7 +25,7 @@ from regbayes.topics.gibbs import Summary
 WEIGHTS = [0.1, 1.0, 10.0, 100.0]
 SCALINGS = ("sqrt", "variance")
 # Of MSS: tilts of topics times words learn their samples by heart within a few rounds, and a
-# classifier of so many scores takes seconds. Fisher scores tell documents apart better than counts.
+# classifier of so many scores takes seconds. Why Fisher scores: docs/decisions/011.
 LEARNING = {"n_iter": 16, "n_folds": 4, "n_splits": 2, "space": "fisher"}
 
 

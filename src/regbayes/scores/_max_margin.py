@@ -27,9 +27,9 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     """Sufficient statistics score space learnt with a margin (MSS).
 
     The features are those of :class:`SufficientStatisticsScore`, or of :class:`FisherScore`, whose
-    scores are made of the same statistics; the generative models behind them
-    are learnt together with a max-margin classifier, so that the hidden states count what tells
-    the classes apart [1]_: posterior ∝ likelihood × margin. By gradient, what the models count as
+    scores are made of the same statistics; the generative models behind them are learnt together
+    with a max-margin classifier, so that the hidden states count what tells the classes apart
+    [1]_: posterior ∝ likelihood × margin. By gradient, what the models count as
     they were stays beside it.
 
     Parameters
@@ -64,7 +64,8 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         folds, with laws and a descent of their own, and from the errors in those folds, looked at
         after 1/8, 1/4, 1/2 and all of the rounds for as long as they become fewer. A quarter of
         `n_iter` is done; more if that has fewer errors; none if that is clearly better, and then
-        the scores are those of :class:`SufficientStatisticsScore`. With 0 or 1, all of `n_iter`.
+        the scores are those of :class:`SufficientStatisticsScore`, or of :class:`FisherScore`. With
+        0 or 1, all of `n_iter`.
     strength : float, default=1.0
         Weight of the tilt in an E-step.
     max_tilt : float, default=3.0
@@ -72,7 +73,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
     scaling : {"none", "length", "sqrt", "variance", "standard"}, default="sqrt"
     space : {"statistics", "fisher"}, default="statistics"
         What the laws' statistics are turned into: nothing, or Fisher scores, of the law as it was,
-        which count what is beyond the law's expectation. Documents are told apart better by these.
+        which count what is beyond the law's expectation; worth a try over documents.
     random_state : int, RandomState, Generator or None
         Of the splits.
     n_jobs : int, default=None
