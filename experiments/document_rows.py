@@ -74,7 +74,7 @@ class Seeing(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         self.view_, self.classifier_ = clone(self.view), clone(self.classifier)
-        self.classifier_.fit(self.view_.fit(X).transform(X), y)
+        self.classifier_.fit(self.view_.fit(X, y).transform(X), y)
         self.classes_ = self.classifier_.classes_
         self.best_params_ = getattr(self.classifier_, "best_params_", {})
         return self
