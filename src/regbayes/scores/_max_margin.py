@@ -102,8 +102,8 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
         How many samples are misjudged that parts of each problem do not know (gradient): rows of
         the round, and of the number with each of several weights `C` of a
         :class:`MarginClassifier`, 1.5, 3, 10, 30, 100. Their mean decides.
-    best_C_ : list of float
-        The weight with the fewest errors in the round that was kept; NaN without `n_splits`.
+    best_C_ : list of float or None
+        The weight with the fewest errors in the round that was kept; None without `n_splits`.
     classes_, model_
         As in :class:`SufficientStatisticsScore`.
 
@@ -258,7 +258,7 @@ class MaxMarginScore(CallbackSupportMixin, _ScoreMap):
             np.array([[check.n_rounds, *check.errors] for check in here.checks])
             for here in searches
         ]
-        self.best_C_: list[float] = [here.kept.weight for here in searches]
+        self.best_C_: list[float | None] = [here.kept.weight for here in searches]
         if gradient:
             found = [here.whole.learnt for here in searches]
         self.tilts_ = np.concatenate([space.tilts for space in found])

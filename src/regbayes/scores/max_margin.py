@@ -288,9 +288,9 @@ class Check(NamedTuple):
         return float(self.errors.mean())
 
     @property
-    def weight(self) -> float:
-        """That of the classifier with the fewest errors."""
-        return WEIGHTS[int(self.errors.argmin())] if len(self.errors) else np.nan
+    def weight(self) -> float | None:
+        """That of the classifier with the fewest errors, if any were counted."""
+        return WEIGHTS[int(self.errors.argmin())] if len(self.errors) else None
 
 
 @dataclass(frozen=True)
