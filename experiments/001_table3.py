@@ -52,7 +52,14 @@ class Texts:
 TEXTS = {
     "webkb4": Texts("WebKB, 4 classes", datasets.fetch_webkb4, 50, 2, 5, 500),
     "ohsumed23": Texts(
-        "OHSUMED, 23 classes", datasets.fetch_ohsumed23, 100, 3, 2, 300, True, "sqrt"
+        "OHSUMED, 23 classes",
+        datasets.fetch_ohsumed23,
+        n_topics=100,
+        min_documents=3,
+        scored_topics=2,
+        scored_words=300,
+        by_class=True,
+        scaling="sqrt",
     ),
     "movie_reviews": Texts(
         "movie reviews", datasets.fetch_movie_reviews, 50, 3, 5, 1500, scaling="standard"
